@@ -1,0 +1,1 @@
+"""Bytes to commands and back: RocketMQ's remoting wire format, sans-IO."""

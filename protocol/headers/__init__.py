@@ -1,0 +1,1 @@
+"""Declared request and reply headers, one module per domain."""
