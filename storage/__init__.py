@@ -1,0 +1,15 @@
+"""The store directory: CommitLog, ConsumeQueues, checkpoint, flush and recovery. Knows no requests, has no threads."""
+
+from pyritemq.storage.config import StoreConfig
+from pyritemq.storage.message_store import MessageStore
+from pyritemq.storage.messages import GetResult, GetStatus, MessageToStore, PutResult, PutStatus
+
+__all__ = [
+    "GetResult",
+    "GetStatus",
+    "MessageStore",
+    "MessageToStore",
+    "PutResult",
+    "PutStatus",
+    "StoreConfig",
+]

@@ -1,0 +1,62 @@
+"""The store's settings, with the Java broker's defaults (MessageStoreConfig, 5.5.0).
+
+Built once by the server from broker.conf and handed to MessageStore.open; never changed afterwards, so
+every thread may read it.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+FlushDiskType = Literal["ASYNC_FLUSH", "SYNC_FLUSH"]
+
+DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+
+def physical_memory_size() -> int:
+    """Bytes of RAM; Java's StoreUtil.TOTAL_PHYSICAL_MEMORY_SIZE."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@dataclass(slots=True, kw_only=True)
+class StoreConfig:
+    """Where the store lies, how large its files are, when it syncs, and what it refuses."""
+
+    root: Path
+    commit_log_path: Path | None = None  # storePathCommitLog; None: root/commitlog
+    commit_log_file_size: int = 1 << 30  # mappedFileSizeCommitLog
+    consume_queue_file_units: int = 300_000  # mappedFileSizeConsumeQueue / 20
+
+    flush_disk_type: FlushDiskType = "ASYNC_FLUSH"
+    flush_interval_commit_log_ms: int = 500
+    flush_commit_log_least_pages: int = 4
+    flush_commit_log_thorough_interval_ms: int = 10_000
+    flush_interval_consume_queue_ms: int = 1_000
+    flush_consume_queue_thorough_interval_ms: int = 60_000
+    sync_flush_timeout_ms: int = 5_000
+
+    message_size_max: int = 4 << 20  # maxMessageSize: the body; a record may be 64 KiB larger
+    check_crc_on_recover: bool = True
+    message_delay_level: str = DELAY_LEVELS
+
+    filter_bytes_max: int = 16_000  # maxFilterMessageSize: bytes of ConsumeQueue read for one get
+    transfer_bytes_max_in_memory: int = 256 << 10
+    transfer_count_max_in_memory: int = 32
+    transfer_bytes_max_in_disk: int = 64 << 10
+    transfer_count_max_in_disk: int = 8
+    access_message_in_memory_max_ratio: int = 40
+    memory_size: int = field(default_factory=physical_memory_size)
+
+    @property
+    def commit_log_dir(self) -> Path:
+        return self.commit_log_path or self.root / "commitlog"
+
+    @property
+    def consume_queue_dir(self) -> Path:
+        return self.root / "consumequeue"
+
+    @property
+    def in_memory_bytes(self) -> int:
+        """How far behind the end of the CommitLog a record still counts as being in memory."""
+        return int(self.memory_size * (self.access_message_in_memory_max_ratio / 100.0))

@@ -1,0 +1,121 @@
+"""Reads messages of one queue: DefaultMessageStore.getMessage of 5.5.0, on the pull lane's threads.
+
+The units come from the ConsumeQueue, the records as slices of the CommitLog's mapping. Physically adjacent
+records share one slice, so a pull of 32 messages sent in one batch is one slice and one write to the socket.
+"""
+
+from collections.abc import Callable
+
+from pyritemq.storage.commit_log import CommitLog
+from pyritemq.storage.config import StoreConfig
+from pyritemq.storage.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue
+from pyritemq.storage.messages import GetResult, GetStatus
+
+PULL_BYTES_MAX = 128 << 20  # DefaultMessageStore.MAX_PULL_MSG_SIZE
+PULL_BYTES_MIN = 100
+
+Accepts = Callable[[int], bool] | frozenset[int] | None
+
+
+def empty_result(
+    status: GetStatus, next_begin_offset: int, min_offset: int = 0, max_offset: int = 0
+) -> GetResult:
+    return GetResult(status, next_begin_offset, min_offset, max_offset, [], 0, 0, False)
+
+
+class Reader:
+    """Stateless: the limits from the configuration and the CommitLog to slice."""
+
+    def __init__(self, config: StoreConfig, log: CommitLog) -> None:
+        self._log = log
+        self._filter_bytes_max = config.filter_bytes_max
+        self._in_memory_bytes = config.in_memory_bytes
+        self._memory_count = config.transfer_count_max_in_memory
+        self._memory_bytes = config.transfer_bytes_max_in_memory
+        self._disk_count = config.transfer_count_max_in_disk
+        self._disk_bytes = config.transfer_bytes_max_in_disk
+
+    def get(
+        self, queue: ConsumeQueue, offset: int, count_max: int, bytes_max: int, accepts: Accepts
+    ) -> GetResult:
+        max_offset = queue.max_offset
+        min_offset = queue.min_offset
+        if max_offset == 0:
+            return empty_result(GetStatus.NO_MESSAGE_IN_QUEUE, 0)
+        if offset < min_offset:
+            return empty_result(GetStatus.OFFSET_TOO_SMALL, min_offset, min_offset, max_offset)
+        if offset == max_offset:
+            return empty_result(GetStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
+        if offset > max_offset:
+            return empty_result(GetStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
+        return self._collect(queue, offset, count_max, bytes_max, accepts, min_offset, max_offset)
+
+    def _collect(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        count_max: int,
+        bytes_max: int,
+        accepts: Accepts,
+        min_offset: int,
+        max_offset: int,
+    ) -> GetResult:
+        log = self._log
+        log_max = log.max_offset
+        log_min = log.min_offset
+        memory_from = log_max - self._in_memory_bytes
+        bytes_max = min(max(bytes_max, PULL_BYTES_MIN), PULL_BYTES_MAX)
+        accept = accepts.__contains__ if isinstance(accepts, frozenset) else accepts
+        count_limit = min(count_max, self._disk_count)
+        bytes_limit = min(bytes_max, self._disk_bytes)
+        on_disk = True
+        status = GetStatus.NO_MATCHED_MESSAGE
+        runs: list[int] = []  # start, end, start, end …
+        run_end = -1
+        count = total = seen = 0
+        phy_offset = 0
+        for phy_offset, size, tags_code in UNIT.iter_unpack(
+            queue.units(offset, self._units_max(count_max, accept))
+        ):
+            if count and (count >= count_limit or total + size > bytes_limit):
+                # Java asks for each unit whether it is in memory; the answer only matters at a limit
+                if not on_disk or phy_offset < memory_from:
+                    break
+                on_disk = False
+                count_limit = min(count_max, self._memory_count)
+                bytes_limit = min(bytes_max, self._memory_bytes)
+                if count >= count_limit or total + size > bytes_limit:
+                    break
+            seen += 1
+            if accept is not None and not accept(tags_code):
+                continue
+            if phy_offset < log_min or phy_offset + size > log_max:
+                if not count:
+                    status = GetStatus.MESSAGE_WAS_REMOVING
+                continue
+            if phy_offset == run_end:
+                runs[-1] = run_end = phy_offset + size
+            else:
+                run_end = phy_offset + size
+                runs += (phy_offset, run_end)
+            count += 1
+            total += size
+        if count:
+            status = GetStatus.FOUND
+        slices = [log.view(start, end) for start, end in zip(runs[::2], runs[1::2], strict=True)]
+        return GetResult(
+            status,
+            offset + seen,
+            min_offset,
+            max_offset,
+            slices,
+            count,
+            total,
+            log_max - phy_offset > self._in_memory_bytes,
+        )
+
+    def _units_max(self, count_max: int, accept: Callable[[int], bool] | None) -> int:
+        """How many units one get looks at: more than it returns only when it filters."""
+        if accept is None:
+            return max(count_max, 1)
+        return max(-(-self._filter_bytes_max // UNIT_SIZE), count_max)
