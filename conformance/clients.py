@@ -1,6 +1,7 @@
 """The official Java example and benchmark classes, run unmodified as child processes.
 
-Most examples leave their name server address to the environment, so NAMESRV_ADDR is all that they are told.
+Most examples leave their name server address to the environment: NAMESRV_ADDR is all that they
+are told.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ CLIENT_HEAP = ("-Xms64m", "-Xmx512m")
 
 
 def java_flags(home: str, heap: Sequence[str] = CLIENT_HEAP) -> list[str]:
-    """Flags for one client JVM: its logs go under home, and it starts quickly rather than peaks high."""
+    """Flags for one client JVM: logs go under home; it starts quickly rather than peaks high."""
     return [
         *heap,
         "-XX:+UseSerialGC",

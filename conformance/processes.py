@@ -1,7 +1,8 @@
 """Child processes of a run: started, watched for a line, measured, and ended by their own id.
 
-Output goes to a file, never to the terminal and never to a pipe: a pipe that nobody drains would stop the
-child, and Java servers say a lot. Plain blocking code; callers are tests, the golden capture and bench/.
+Output goes to a file, never to the terminal and never to a pipe: a pipe that nobody drains would
+stop the child, and Java servers say a lot. Plain blocking code; callers are tests, the golden
+capture and bench/.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 POLL_SECONDS = 0.01
-"""How often a log file or an exit is looked at; small beside the second that a JVM takes to start."""
+"""How often a log file or an exit is looked at; small beside the second that a JVM needs."""
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class ChildFailed(Exception):
+class ChildError(Exception):
     """A child ended, or stayed silent too long; the message ends with the tail of its log."""
 
 
@@ -68,7 +69,7 @@ class Child:
         return self.log_path.read_text(encoding="utf-8", errors="replace")
 
     def wait_for_line(self, pattern: str, *, timeout: float) -> re.Match[str]:
-        """Return the first match of pattern in the output. Raises ChildFailed on exit or time-out."""
+        """The first match of pattern in the output. Raises ChildError on exit or time-out."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             ended = self.returncode is not None  # asked before reading, so the last lines count
@@ -76,16 +77,16 @@ class Child:
             if match:
                 return match
             if ended:
-                raise ChildFailed(self._story(f"ended with {self.returncode} before /{pattern}/"))
+                raise ChildError(self._story(f"ended with {self.returncode} before /{pattern}/"))
             time.sleep(POLL_SECONDS)
-        raise ChildFailed(self._story(f"did not say /{pattern}/ within {timeout:g} s"))
+        raise ChildError(self._story(f"did not say /{pattern}/ within {timeout:g} s"))
 
     def wait(self, *, timeout: float) -> int:
-        """Wait for the exit. Raises ChildFailed when it does not come in time."""
+        """Wait for the exit. Raises ChildError when it does not come in time."""
         try:
             return self._process.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise ChildFailed(self._story(f"did not end within {timeout:g} s")) from None
+            raise ChildError(self._story(f"did not end within {timeout:g} s")) from None
 
     def stop(self, *, timeout: float = 20.0) -> int:
         """SIGTERM, then SIGKILL when the process has not ended in time; returns the exit code."""
@@ -113,7 +114,7 @@ class Child:
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii", errors="replace")
         match = re.search(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
         if match is None:
-            raise ChildFailed(self._story(f"has no {field} in /proc"))
+            raise ChildError(self._story(f"has no {field} in /proc"))
         return int(match[1])
 
     def _story(self, what: str) -> str:
@@ -150,7 +151,7 @@ def free_port(offsets: Sequence[int] = (0,)) -> int:
             except OSError:
                 continue
             return port
-    raise ChildFailed("no free port found in 100 tries")
+    raise ChildError("no free port found in 100 tries")
 
 
 def free_broker_port() -> int:

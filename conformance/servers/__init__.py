@@ -1,1 +1,1 @@
-"""How each server under test is started: always as a child process, always through its public command."""
+"""How each server under test is started: as a child process, through its public command."""
