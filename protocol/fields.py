@@ -55,7 +55,7 @@ def wire(
     return dataclasses.field(default=default, metadata=metadata, kw_only=True)
 
 
-class _Field(NamedTuple):
+class WireField(NamedTuple):
     """How one field crosses the wire."""
 
     python_name: str
@@ -66,24 +66,28 @@ class _Field(NamedTuple):
     store: Callable[[Any, Any], None]  # the slot's own setter: the dataclass is frozen
     empty_is_absent: bool  # binary headers cannot tell "" from null; only text may be empty
 
+    @property
+    def is_required(self) -> bool:
+        return self.default is _MISSING
+
 
 class Header:
     """Base of all declared headers."""
 
     __slots__ = ()
 
-    _fields: ClassVar[tuple[_Field, ...]] = ()
-    _short_fields: ClassVar[tuple[_Field, ...]] = ()  # by their letters, in that order
-    _long_only_fields: ClassVar[tuple[_Field, ...]] = ()
+    wire_fields: ClassVar[tuple[WireField, ...]] = ()
+    short_fields: ClassVar[tuple[WireField, ...]] = ()  # by their letters, in that order
+    _long_only_fields: ClassVar[tuple[WireField, ...]] = ()
 
     @classmethod
     def decode(cls, ext: Mapping[str, str]) -> Self:
         """Read the declared fields, ignore others. Raises MissingField or InvalidField."""
-        return _decode(cls, cls._fields, ext)
+        return decode_fields(cls, cls.wire_fields, ext)
 
     def encode(self) -> dict[str, str]:
         """The ext fields in declaration order; fields that are None are left out."""
-        return _encode(self, self._fields)
+        return _encode(self, self.wire_fields)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
@@ -91,16 +95,16 @@ def header(cls: type[T]) -> type[T]:
     """Make a declaration a frozen, slotted, keyword-only dataclass with its codec."""
     made = dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
     plan = _plan(made)
-    made._fields = tuple(field for field, _ in plan)
+    made.wire_fields = tuple(field for field, _ in plan)
     short = sorted((letter, field) for field, letter in plan if letter is not None)
-    made._short_fields = tuple(field._replace(wire_name=letter) for letter, field in short)
+    made.short_fields = tuple(field._replace(wire_name=letter) for letter, field in short)
     made._long_only_fields = tuple(field for field, letter in plan if letter is None)
     return made
 
 
 def decode_short(cls: type[T], ext: Mapping[str, str]) -> T:
     """As ``decode``, by the one-letter names; fields without one get their defaults."""
-    made = _decode(cls, cls._short_fields, ext)
+    made = decode_fields(cls, cls.short_fields, ext)
     for field in cls._long_only_fields:
         field.store(made, field.default)
     return made
@@ -108,10 +112,10 @@ def decode_short(cls: type[T], ext: Mapping[str, str]) -> T:
 
 def encode_short(declared: Header) -> dict[str, str]:
     """As ``encode``, by the one-letter names and in their order."""
-    return _encode(declared, declared._short_fields)
+    return _encode(declared, declared.short_fields)
 
 
-def _decode(cls: type[T], fields: tuple[_Field, ...], ext: Mapping[str, str]) -> T:
+def decode_fields(cls: type[T], fields: tuple[WireField, ...], ext: Mapping[str, str]) -> T:
     made = object.__new__(cls)
     get = ext.get
     for _, wire_name, parse, _, default, store, empty_is_absent in fields:
@@ -129,7 +133,7 @@ def _decode(cls: type[T], fields: tuple[_Field, ...], ext: Mapping[str, str]) ->
     return made
 
 
-def _encode(declared: Header, fields: tuple[_Field, ...]) -> dict[str, str]:
+def _encode(declared: Header, fields: tuple[WireField, ...]) -> dict[str, str]:
     ext: dict[str, str] = {}
     for field in fields:
         value = getattr(declared, field.python_name)
@@ -138,7 +142,7 @@ def _encode(declared: Header, fields: tuple[_Field, ...]) -> dict[str, str]:
     return ext
 
 
-def _plan(cls: type[Header]) -> list[tuple[_Field, str | None]]:
+def _plan(cls: type[Header]) -> list[tuple[WireField, str | None]]:
     hints = typing.get_type_hints(cls, include_extras=True)
     declared = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     return [
@@ -155,11 +159,11 @@ def _names_own_first(cls: type[Header]) -> list[str]:
     return [name for name in names if name in declared]
 
 
-def _field(cls: type[Header], field: "dataclasses.Field[Any]", hint: Any) -> _Field:  # noqa: ANN401
+def _field(cls: type[Header], field: "dataclasses.Field[Any]", hint: Any) -> WireField:  # noqa: ANN401
     wire_name = field.metadata.get(_WIRE) or _camel_case(field.name)
     parse, to_text = _codec(_without_none(hint))
     store = getattr(cls, field.name).__set__
-    return _Field(
+    return WireField(
         field.name, wire_name, parse, to_text, field.default, store, parse is not _parse_text
     )
 

@@ -5,6 +5,7 @@ Reading takes any member order and ignores members that it does not know, as Jav
 Called by command.py and frames.py, on whatever thread; pure.
 """
 
+import struct
 from typing import Any
 
 import orjson
@@ -12,7 +13,7 @@ import orjson
 from pyritemq.protocol.codes import LanguageCode
 from pyritemq.protocol.errors import HeaderSyntaxError
 
-_I32_MIN, _I32_MAX = -(1 << 31), (1 << 31) - 1
+_I32_FOUR = struct.Struct(">iiii")
 _LANGUAGE_BY_NAME = {language.name: language.value for language in LanguageCode}
 _NAME_BY_LANGUAGE = {language.value: language.name for language in LanguageCode}
 
@@ -29,15 +30,20 @@ def decode_header(
     if type(members) is not dict:
         raise HeaderSyntaxError("JSON header is not an object")
     get = members.get
-    return (
-        _int32(get("code", 0), "code"),
-        _language(get("language", "JAVA")),
-        _int32(get("version", 0), "version"),
-        _int32(get("opaque", 0), "opaque"),
-        _int32(get("flag", 0), "flag"),
-        _remark(get("remark")),
-        _ext_fields(get("extFields")),
+    code, version, opaque, flag = (
+        get("code", 0),
+        get("version", 0),
+        get("opaque", 0),
+        get("flag", 0),
     )
+    try:
+        _I32_FOUR.pack(code, version, opaque, flag)  # the quickest check of four types and ranges
+    except struct.error:
+        raise HeaderSyntaxError("a number of the JSON header is not a 32-bit integer") from None
+    ext = get("extFields")
+    if ext is not None:
+        ext = _ext_fields(ext)
+    return code, _language(get("language")), version, opaque, flag, _remark(get("remark")), ext
 
 
 def encode_header(
@@ -59,17 +65,13 @@ def encode_header(
     ) % (code, ext_member, flag, language_name, opaque, remark_member, version)
 
 
-def _int32(value: object, name: str) -> int:
-    if type(value) is int and _I32_MIN <= value <= _I32_MAX:
-        return value
-    raise HeaderSyntaxError(f"JSON header member {name} is not a 32-bit integer")
-
-
 def _language(value: object) -> int:
-    """The code of a language name; a name that Java does not know either is OTHER."""
+    """The code of a language's name: JAVA if none is said, OTHER for one unknown to Java too."""
     if type(value) is str:
         return _LANGUAGE_BY_NAME.get(value, LanguageCode.OTHER.value)
-    if type(value) is int and 0 <= value <= 127:
+    if value is None:
+        return LanguageCode.JAVA.value
+    if type(value) is int and value in _NAME_BY_LANGUAGE:
         return value
     return LanguageCode.OTHER.value
 
@@ -80,9 +82,7 @@ def _remark(value: object) -> str | None:
     raise HeaderSyntaxError("JSON header member remark is not a string")
 
 
-def _ext_fields(value: Any) -> dict[str, str] | None:  # noqa: ANN401 - parsed JSON
-    if value is None:
-        return None
+def _ext_fields(value: Any) -> dict[str, str]:  # noqa: ANN401 - parsed JSON
     if type(value) is not dict:
         raise HeaderSyntaxError("JSON header member extFields is not an object")
     for item in value.values():
