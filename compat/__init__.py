@@ -1,0 +1,1 @@
+"""What is Java's rather than RocketMQ's."""

@@ -13,6 +13,8 @@ from typing import Any
 
 import orjson
 
+from pyritemq.compat.utf16 import join_surrogates
+
 # fastjson2 gives up at 2048 levels, RocketMQ's deepest body has 6. Kept well under Python's
 # recursion limit.
 DEPTH_MAX = 64
@@ -210,7 +212,7 @@ class _Reader:
             self._at = chunk.end()
             if self._peek() == quote:
                 self._at += 1
-                return _mend_surrogates("".join(parts))
+                return join_surrogates("".join(parts))
             parts.append(self._read_escape())
 
     def _read_escape(self) -> str:
@@ -252,11 +254,3 @@ class _Reader:
 
     def _error(self, what: str) -> FastjsonError:
         return FastjsonError(f"not JSON at character {self._at}: {what}")
-
-
-def _mend_surrogates(text: str) -> str:
-    """Join escaped surrogate pairs; a lone one becomes `?`, as Java's UTF-8 encoder writes it."""
-    if not any("\ud800" <= character <= "\udfff" for character in text):
-        return text
-    paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return paired.replace("\ufffd", "?")

@@ -6,6 +6,8 @@ signed 64-bit integer, so a value must come out exactly as a JVM computes it.
 
 from functools import lru_cache
 
+from pyritemq.compat.utf16 import utf16_units
+
 # A producer has few distinct tags; the bound only protects against one that puts a new tag on every
 # message.
 TAG_CACHE_MAX = 4096
@@ -13,10 +15,9 @@ TAG_CACHE_MAX = 4096
 
 def java_string_hash(text: str) -> int:
     """Hash of `text` as a signed 32-bit integer, over its UTF-16 code units."""
-    units = text.encode("utf-16-be", "surrogatepass")
     value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    for unit in utf16_units(text):
+        value = (31 * value + unit) & 0xFFFFFFFF
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value
 
 

@@ -8,6 +8,8 @@ Java.
 import re
 from collections.abc import Iterator, Mapping
 
+from pyritemq.compat.utf16 import join_surrogates, utf16_units
+
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.|$)", re.DOTALL)
@@ -76,7 +78,7 @@ def _match_end(pattern: re.Pattern[str], line: str, start: int) -> int:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(_unescape_one, text) if "\\" in text else text
+    return join_surrogates(_ESCAPE.sub(_unescape_one, text)) if "\\" in text else text
 
 
 def _unescape_one(match: re.Match[str]) -> str:
@@ -103,7 +105,4 @@ def _escape_one(match: re.Match[str]) -> str:
         return _ESCAPED[character]
     if character in "\\=:#!":
         return "\\" + character
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(
-        f"\\u{high << 8 | low:04X}" for high, low in zip(units[::2], units[1::2], strict=True)
-    )
+    return "".join(f"\\u{unit:04X}" for unit in utf16_units(character))

@@ -131,7 +131,7 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerBody:
-    """What a broker tells a name server. Queue mappings of static topics stay as JSON objects."""
+    """What a broker tells a name server. Queue mappings of static topics are JSON objects."""
 
     topics: Mapping[str, TopicConfig] = field(default_factory=dict)
     data_version: DataVersion = DataVersion()
@@ -150,7 +150,7 @@ class RegisterBrokerBody:
         if compressed:
             return cls._decode_compressed(body, version)
         fields = _expect_object(_load(body), "body")
-        wrapper = fields.get("topicConfigSerializeWrapper") or {}
+        wrapper = _object_or_empty(fields, "topicConfigSerializeWrapper")
         return cls._from_wrapper(wrapper, fields.get("filterServerList"))
 
     @classmethod
@@ -183,16 +183,16 @@ class RegisterBrokerBody:
     @classmethod
     def _from_wrapper(cls, wrapper: object, filter_servers: object) -> Self:
         fields = _expect_object(wrapper, "topicConfigSerializeWrapper")
-        table = _expect_object(fields.get("topicConfigTable") or {}, "topicConfigTable")
-        mappings = _expect_object(fields.get("topicQueueMappingInfoMap") or {}, "mapping")
+        table = _object_or_empty(fields, "topicConfigTable")
+        mappings = _object_or_empty(fields, "topicQueueMappingInfoMap")
         return cls(
             topics={str(name): TopicConfig.from_json(topic) for name, topic in table.items()},
-            data_version=DataVersion.from_json(fields.get("dataVersion") or {}),
+            data_version=DataVersion.from_json(_object_or_empty(fields, "dataVersion")),
             filter_servers=_filter_servers(filter_servers),
-            queue_mappings={
-                str(k): _expect_object(v, "queue mapping") for k, v in mappings.items()
-            },
-            mapping_data_version=DataVersion.from_json(fields.get("mappingDataVersion") or {}),
+            queue_mappings={str(topic): _queue_mapping(m) for topic, m in mappings.items()},
+            mapping_data_version=DataVersion.from_json(
+                _object_or_empty(fields, "mappingDataVersion")
+            ),
         )
 
     @classmethod
@@ -205,8 +205,8 @@ class RegisterBrokerBody:
         mappings: dict[str, Mapping[str, Any]] = {}
         if version >= V5_0_0:
             for _ in range(pieces.take_count()):
-                mapping = _expect_object(_load(pieces.take()), "queue mapping")
-                mappings[_text(mapping, "topic")] = mapping
+                mapping = _queue_mapping(_load(pieces.take()))
+                mappings[mapping["topic"]] = mapping
         return cls(topics, data_version, filter_servers, mappings)
 
 
@@ -268,6 +268,11 @@ def _expect_object(value: object, what: str) -> Mapping[str, Any]:
     return value
 
 
+def _object_or_empty(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = fields.get(name)
+    return {} if value is None else _expect_object(value, name)
+
+
 def _integer(fields: Mapping[str, Any], name: str, default: int) -> int:
     value = fields.get(name)
     return default if value is None else _to_integer(value, name)
@@ -287,6 +292,24 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise RegisterBodyError(f"{name} is missing")
     return value
+
+
+def _queue_mapping(value: object) -> dict[str, Any]:
+    """Java's TopicQueueMappingInfo, and nothing else that a peer may have put there."""
+    fields = _expect_object(value, "queue mapping")
+    current = _object_or_empty(fields, "currIdMap")
+    return {
+        "bname": _text(fields, "bname"),
+        "currIdMap": {
+            _to_integer(logic, "currIdMap"): _to_integer(physical, "currIdMap")
+            for logic, physical in current.items()
+        },
+        "dirty": fields.get("dirty") is True,
+        "epoch": _integer(fields, "epoch", 0),
+        "scope": str(fields.get("scope") or "__global__"),
+        "topic": _text(fields, "topic"),
+        "totalQueues": _integer(fields, "totalQueues", 0),
+    }
 
 
 def _attributes(value: object) -> dict[str, str]:
