@@ -1,4 +1,4 @@
-"""The store directory: CommitLog, ConsumeQueues, checkpoint, flush and recovery. Knows no requests, has no threads."""
+"""The store directory: CommitLog, ConsumeQueues, flush, recovery. Knows no requests, no threads."""
 
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.message_store import MessageStore

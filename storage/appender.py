@@ -1,100 +1,114 @@
 """Appends a batch of messages: the hottest loop of the server, run by the send lane alone.
 
-For each message: offsets, time and checksum into a record head packed by one struct, the parts collected, and a
-unit staged on its ConsumeQueue. For the batch: one join and one write. Only then are the CommitLog's end and the queues'
-ends published, in that order, so that a reader that sees a unit finds its record. A failure before that leaves no trace.
+For each message: offsets, time and checksum go into a record head packed by one struct, the parts
+are collected, and a unit is staged on its ConsumeQueue. For the batch: one join and one write. Only
+then are published, in this order, the CommitLog's end, the queues' ends and the last record's name;
+so a reader that sees a unit finds its record, and a checkpoint that names a record implies its
+unit. A failure before that leaves nothing behind: ends go back, and what was written is cut off.
 """
 
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
-from pyritemq.storage.commit_log import CommitLog
+from pyritemq.protocol.record import (
+    BORNHOST_V6,
+    PROPERTIES_MAX,
+    STOREHOSTADDRESS_V6,
+    TRANSACTION_MASK,
+)
+from pyritemq.storage.commit_log import CommitLog, LastRecord
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.consume_queue import ConsumeQueue
+from pyritemq.storage.derive import derive_tags_code, is_in_queue
+from pyritemq.storage.errors import FlushFailedError
 from pyritemq.storage.messages import MessageToStore, PutResult, PutStatus
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.record_codec import (
     BLANK_MIN,
-    BORNHOST_V6,
     HEAD_V4,
     HEADS,
     HOST_V4_SIZE,
     HOSTS_V6,
-    PROPERTIES_LENGTH,
-    PROPERTIES_MAX,
-    STOREHOST_V6,
-    TRANSACTION_PREPARED,
-    TRANSACTION_ROLLBACK,
-    TRANSACTION_TYPE,
+    LENGTH_I16,
 )
 
-RECORD_OVERHEAD_MAX = (
-    64 << 10
-)  # MessageExtEncoder: a record may be this much larger than maxMessageSize
+_UNUSUAL_FLAGS = HOSTS_V6 | TRANSACTION_MASK
+_HOSTS_V4_SIZE = 2 * HOST_V4_SIZE
 
 
 class Appender:
-    """Owns nothing; joins the CommitLog and the queues for one put_batch after the other."""
+    """Joins the CommitLog and the queues for one batch after another; keeps nothing in between."""
 
     def __init__(
-        self, config: StoreConfig, log: CommitLog, table: QueueTable, now_ms: Callable[[], int]
+        self,
+        config: StoreConfig,
+        log: CommitLog,
+        table: QueueTable,
+        delay_levels: tuple[int, ...],
+        now_ms: Callable[[], int],
     ) -> None:
         self._log = log
         self._table = table
+        self._delay_levels = delay_levels
         self._now_ms = now_ms
         self._body_max = config.message_size_max
-        self._record_max = min(config.message_size_max + RECORD_OVERHEAD_MAX, 0x7FFFFFFF)
-        self._sync = config.flush_disk_type == "SYNC_FLUSH"
+        self._is_sync = config.flush_disk_type == "SYNC_FLUSH"
+        self._sync_timeout_ms = config.sync_flush_timeout_ms
 
     def append(self, messages: Sequence[MessageToStore]) -> list[PutResult]:
+        """Store the batch and publish it. Raises DiskFullError or FlushFailedError, and nothing is stored."""
         touched: dict[ConsumeQueue, None] = {}
+        timestamp = self._now_ms()
         try:
-            timestamp = self._now_ms()
-            results = self._append(messages, touched, timestamp)
-            if self._sync:
-                self._log.sync_appended()
+            results, last_offset = self._write(messages, touched, timestamp)
+            in_time = not self._is_sync or self._sync(timestamp)
         except BaseException:
             self._log.roll_back()
             for queue in touched:
                 queue.roll_back()
             raise
-        self._publish(touched, timestamp)
-        return results
+        self._publish(touched, LastRecord(last_offset, timestamp))
+        return results if in_time else _late(results)
 
-    def _append(
+    def _write(
         self, messages: Sequence[MessageToStore], touched: dict[ConsumeQueue, None], timestamp: int
-    ) -> list[PutResult]:
-        """Encode and write the batch, unpublished.
+    ) -> tuple[list[PutResult], int]:
+        """Encode and write, unpublished; returns the results and the last record's offset, or -1.
 
-        Written flat, with locals and without per-message objects, for its cost: see bench figures in docs/store.md.
+        Flat, with locals and no objects but the results, because each of its lines is paid for once
+        a message: 1.9 µs for 128-byte bodies in batches of 32 over 8 queues, of which 0.1 µs are
+        the write (Python 3.11, 2026-11-18; bench in docs/store.md).
         """
         log = self._log
-        file, position = log.tail()
-        phy_offset = file.from_offset + position
+        file, phy_offset = log.tail()
         file_end = file.end_offset - BLANK_MIN
         queues = self._table.queues
         body_max = self._body_max
+        pack_v4 = HEAD_V4.pack
+        pack_length = LENGTH_I16.pack
+        new = tuple.__new__
+        ok = PutStatus.PUT_OK
         parts: list[bytes | memoryview] = []
         results: list[PutResult] = []
-        pack_properties_length = PROPERTIES_LENGTH.pack
-        pack_v4 = HEAD_V4.pack
-        ok = PutStatus.PUT_OK
-        new = tuple.__new__
+        last_offset = -1
         for message in messages:
-            queue = queues.get((message.topic, message.queue_id)) or self._open_queue(message)
+            queue_id = message.queue_id
+            queue = queues.get((message.topic, queue_id)) or self._open_queue(message)
             body = message.body
             properties = message.properties
+            born_host = message.born_host
+            store_host = message.store_host
+            sys_flag = message.sys_flag
             body_size = len(body)
             properties_size = len(properties)
             size = queue.fixed_size + body_size + properties_size
             pack = pack_v4
-            sys_flag = message.sys_flag
             in_queue = True
-            if sys_flag & _UNUSUAL_FLAGS or len(message.born_host) + len(message.store_host) != 16:
+            if sys_flag & _UNUSUAL_FLAGS or len(born_host) + len(store_host) != _HOSTS_V4_SIZE:
                 pack, extra, sys_flag, in_queue = _unusual_shape(message)
                 size += extra
             if body_size > body_max or properties_size > PROPERTIES_MAX:
-                results.append(self._refuse(message, size, timestamp))
+                results.append(_refuse(message, timestamp))
                 continue
             if phy_offset + size > file_end:
                 log.append(file, b"".join(parts))
@@ -102,69 +116,89 @@ class Appender:
                 file = log.roll(file)
                 phy_offset = file.from_offset
                 file_end = file.end_offset - BLANK_MIN
-            if in_queue:
-                queue_offset = queue.stage(phy_offset, size, message.tags_code)
-                touched[queue] = None
-            else:
-                queue_offset = 0
+            tags_code = message.tags_code
+            if tags_code is None:
+                tags_code = self._derive_tags_code(message, timestamp)
+            queue_offset = queue.stage(phy_offset, size, tags_code) if in_queue else 0
+            touched[queue] = None
             parts += (
                 pack(
                     size,
                     queue.magic,
                     crc32(body) & 0x7FFFFFFF,
-                    message.queue_id,
+                    queue_id,
                     message.flag,
                     queue_offset,
                     phy_offset,
                     sys_flag,
                     message.born_timestamp,
-                    message.born_host,
+                    born_host,
                     timestamp,
-                    message.store_host,
+                    store_host,
                     message.reconsume_times,
                     message.prepared_transaction_offset,
                     body_size,
                 ),
                 body,
                 queue.topic_field,
-                pack_properties_length(properties_size),
+                pack_length(properties_size),
                 properties,
             )
             results.append(new(PutResult, (ok, phy_offset, queue_offset, timestamp, size)))
+            last_offset = phy_offset
             phy_offset += size
         log.append(file, b"".join(parts))
-        return results
+        return results, last_offset
 
-    def _publish(self, touched: dict[ConsumeQueue, None], timestamp: int) -> None:
-        self._log.publish(timestamp)
-        dirty = self._table.dirty
+    def _sync(self, started_ms: int) -> bool:
+        """One sync for the whole batch; False if it took longer than syncFlushTimeout."""
+        try:
+            self._log.sync_appended()
+        except OSError as error:
+            raise FlushFailedError(
+                f"the CommitLog could not be synced: {error.strerror}"
+            ) from error
+        return self._now_ms() - started_ms <= self._sync_timeout_ms
+
+    def _publish(self, touched: dict[ConsumeQueue, None], last: LastRecord) -> None:
+        self._log.publish()
         for queue in touched:
             queue.max_offset = queue.next_offset
             if not queue.dirty:
-                queue.dirty = True
-                dirty.append(queue)
+                self._table.mark_dirty(queue)
+        if last.phy_offset >= 0:
+            self._log.last = last
 
     def _open_queue(self, message: MessageToStore) -> ConsumeQueue:
         return self._table.find_or_create(message.topic, message.queue_id)
 
-    def _refuse(self, message: MessageToStore, size: int, timestamp: int) -> PutResult:
-        status = PutStatus.MESSAGE_ILLEGAL
-        if len(message.properties) > PROPERTIES_MAX:
-            status = PutStatus.PROPERTIES_SIZE_EXCEEDED
-        return PutResult(status, 0, 0, timestamp, size)
+    def _derive_tags_code(self, message: MessageToStore, timestamp: int) -> int:
+        return derive_tags_code(message.topic, message.properties, timestamp, self._delay_levels)
 
 
-_UNUSUAL_FLAGS = HOSTS_V6 | TRANSACTION_TYPE
-
-
-def _unusual_shape(message: MessageToStore):  # type: ignore[no-untyped-def]
-    """IPv6 hosts and transaction halves: (head packer, bytes more than with IPv4, sysFlag, has a unit)."""
+def _unusual_shape(message: MessageToStore) -> tuple[Callable[..., bytes], int, int, bool]:
+    """IPv6 hosts and transaction halves: (packer, size beyond IPv4's, sysFlag, has a unit)."""
     hosts = 0
     if len(message.born_host) != HOST_V4_SIZE:
         hosts |= BORNHOST_V6
     if len(message.store_host) != HOST_V4_SIZE:
-        hosts |= STOREHOST_V6
+        hosts |= STOREHOSTADDRESS_V6
     head = HEADS[hosts]
-    transaction = message.sys_flag & TRANSACTION_TYPE
-    in_queue = transaction not in (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)
-    return head.pack, head.size - HEAD_V4.size, message.sys_flag & ~HOSTS_V6 | hosts, in_queue
+    sys_flag = message.sys_flag & ~HOSTS_V6 | hosts
+    return head.pack, head.size - HEAD_V4.size, sys_flag, is_in_queue(sys_flag)
+
+
+def _refuse(message: MessageToStore, timestamp: int) -> PutResult:
+    """MessageExtEncoder.encode looks at the properties before it looks at the body."""
+    too_long = len(message.properties) > PROPERTIES_MAX
+    status = PutStatus.PROPERTIES_SIZE_EXCEEDED if too_long else PutStatus.MESSAGE_ILLEGAL
+    return PutResult(status, 0, 0, timestamp, 0)
+
+
+def _late(results: list[PutResult]) -> list[PutResult]:
+    """Stored and durable, but later than the producer was promised."""
+    timeout = PutStatus.FLUSH_DISK_TIMEOUT
+    return [
+        result._replace(status=timeout) if result.status is PutStatus.PUT_OK else result
+        for result in results
+    ]

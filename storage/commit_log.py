@@ -1,31 +1,47 @@
 """The CommitLog: every message of every topic, one record after the other, in files of 1 GiB.
 
-One writer, the send lane: append() puts bytes behind the end, publish() makes them visible. Readers (any
-lane) see bytes only below max_offset, which is set after the bytes are in the file: the writer first writes, then
-replaces one integer. The mapping shows the same pages that the write filled, so no reader can see less than max_offset says.
+One writer, the send lane: append() puts bytes behind the end, publish() makes them visible. Readers
+on any lane see bytes only below max_offset, which is replaced after the bytes are in the file; a
+mapping shows the same pages that a write filled, so a reader finds all that max_offset promises.
 """
 
+from typing import NamedTuple
+
+from pyritemq.protocol.record import MAGIC_V1, MAGIC_V2
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.disk import Disk
 from pyritemq.storage.mapped_file import MappedFile
 from pyritemq.storage.mapped_file_queue import MappedFileQueue
-from pyritemq.storage.record_codec import BLANK_MIN, pack_blank, store_timestamp_at
+from pyritemq.storage.record_codec import (
+    BLANK_MIN,
+    HEAD_V4,
+    SIZE_AND_MAGIC,
+    pack_blank,
+    store_timestamp_of,
+)
 
 _NOTHING = memoryview(b"")
 
 
-class CommitLog:
-    """Files, the published end, and how far the disk has it."""
+class LastRecord(NamedTuple):
+    """The last record that is published together with its unit."""
 
-    __slots__ = ("_end", "files", "flushed_where", "last_store_timestamp", "max_offset")
+    phy_offset: int
+    store_timestamp: int
+
+
+class CommitLog:
+    """The files, the published end, and how far the disk has it."""
+
+    __slots__ = ("_end", "files", "flushed_where", "last", "max_offset")
 
     def __init__(self, disk: Disk, config: StoreConfig) -> None:
         self.files = MappedFileQueue(
             disk, config.commit_log_dir, file_size=config.commit_log_file_size
         )
         self.max_offset = 0  # published: bytes below it are complete
-        self.flushed_where = 0  # durable: bytes below it survive power loss
-        self.last_store_timestamp = 0  # of the last published record
+        self.flushed_where = 0  # durable: bytes below it survive power loss; never too high
+        self.last = LastRecord(0, 0)  # replaced after the queues' ends: what it names is derived
         self._end = 0  # the writer's own end, ahead of max_offset within a batch
 
     @property
@@ -35,9 +51,9 @@ class CommitLog:
     # -- the writer ---------------------------------------------------------------------------
 
     def tail(self) -> tuple[MappedFile, int]:
-        """The file to append to and the position in it."""
+        """The file to append to and the offset of the end."""
         file = self.files.find(self._end) or self.files.roll(self._end)
-        return file, self._end - file.from_offset
+        return file, self._end
 
     def append(self, file: MappedFile, data: bytes) -> None:
         file.write(self._end - file.from_offset, data)
@@ -51,8 +67,11 @@ class CommitLog:
         self._end = file.end_offset
         return self.files.roll(self._end)
 
-    def publish(self, store_timestamp: int) -> None:
-        self.last_store_timestamp = store_timestamp
+    def sync_appended(self) -> None:
+        """Make all that was appended durable before it is published (synchronous flush)."""
+        self._sync_to(self._end)
+
+    def publish(self) -> None:
         self.max_offset = self._end
 
     def roll_back(self) -> None:
@@ -62,19 +81,14 @@ class CommitLog:
         if file is not None:
             file.zero_from(self._end - file.from_offset)
 
-    def sync_appended(self) -> None:
-        """Make all that the writer appended durable, before it is published (synchronous flush)."""
-        self._sync_to(self._end)
-
     # -- the flusher --------------------------------------------------------------------------
 
-    def flush(self) -> int:
-        """Make durable what was published when it began; returns that offset. Any one thread at a time."""
-        target = self.max_offset
-        self._sync_to(target)
-        return target
+    def flush(self) -> None:
+        """Make durable what is published now."""
+        self._sync_to(self.max_offset)
 
     def _sync_to(self, target: int) -> None:
+        """Flusher and send lane may both come here; the lower end that wins costs one more sync."""
         flushed = self.flushed_where
         if target <= flushed:
             return
@@ -85,36 +99,46 @@ class CommitLog:
 
     # -- readers ------------------------------------------------------------------------------
 
-    def slice(self, phy_offset: int, size: int) -> memoryview | None:
-        """The bytes from phy_offset on, if they are all there and lie in one file."""
-        file = self.files.find(phy_offset)
-        end = phy_offset + size
-        if file is None or phy_offset < 0 or end > self.max_offset or end > file.end_offset:
-            return None
-        position = phy_offset - file.from_offset
-        return file.view[position : position + size]
-
     def view(self, start: int, end: int) -> memoryview:
-        """The bytes of records that were found below max_offset and above min_offset.
+        """Bytes of one file that were found to lie between min_offset and max_offset.
 
-        A file that expired since then is no longer in the tuple: then the slice is empty, and the reader sends
-        fewer records, as if it had come a moment later.
+        If the file expired since then, the slice is empty, and the reader gets fewer records, as if
+        it had come a moment later.
         """
         file = self.files.find(start)
         if file is None:
             return _NOTHING
         return file.view[start - file.from_offset : end - file.from_offset]
 
+    def record(self, phy_offset: int) -> memoryview | None:
+        """The bytes of the record at the offset, or None if none can start there.
+
+        Java's selectOneMessageByOffset trusts the first four bytes; a record's size is bounded here
+        and its magic code looked at, because the offset comes from a client's message id.
+        """
+        file = self.files.find(phy_offset)
+        if file is None or phy_offset + HEAD_V4.size > self.max_offset:
+            return None
+        position = phy_offset - file.from_offset
+        if position + HEAD_V4.size > file.size:
+            return None
+        size, magic = SIZE_AND_MAGIC.unpack_from(file.view, position)
+        if magic not in (MAGIC_V1, MAGIC_V2) or not HEAD_V4.size <= size <= file.size - position:
+            return None
+        if phy_offset + size > self.max_offset:
+            return None
+        return file.view[position : position + size]
+
     def store_timestamp(self, phy_offset: int, size: int) -> int:
         """Store time of a record, or -1: CommitLog.pickupStoreTimestamp."""
-        if phy_offset < self.min_offset or size <= 0:
+        if phy_offset < self.min_offset or phy_offset + size > self.max_offset:
             return -1
-        record = self.slice(phy_offset, size)
-        return -1 if record is None else store_timestamp_at(record)
+        record = self.view(phy_offset, phy_offset + size)
+        return store_timestamp_of(record) if len(record) >= HEAD_V4.size else -1
 
     # -- recovery -----------------------------------------------------------------------------
 
-    def reset(self, end: int, *, last_store_timestamp: int) -> None:
+    def reset(self, end: int, last: LastRecord) -> None:
         """Recovery found the end of the good records: append from here."""
         self._end = self.max_offset = self.flushed_where = end
-        self.last_store_timestamp = last_store_timestamp
+        self.last = last

@@ -1,7 +1,7 @@
 """The store's settings, with the Java broker's defaults (MessageStoreConfig, 5.5.0).
 
-Built once by the server from broker.conf and handed to MessageStore.open; never changed afterwards, so
-every thread may read it.
+Built once by the server from broker.conf and handed to MessageStore.open; never changed afterwards,
+so every thread may read it.
 """
 
 import os

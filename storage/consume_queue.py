@@ -1,20 +1,20 @@
-"""One ConsumeQueue: for each message of a topic's queue where it lies in the CommitLog, in 20-byte units.
+"""One ConsumeQueue: where each message of a topic's queue lies in the CommitLog, in 20-byte units.
 
-    unit   phy offset i64 | record size i32 | tags code i64        300,000 of them to a file
+    unit    phy offset i64 | record size i32 | tags code i64          300,000 of them to a file
 
 Three parties meet here:
-  the send lane      stage() units at next_offset, then publish(): the only writer of next_offset and max_offset;
-  the flusher        write_out(): brings published units into the files, then forgets the oldest blocks in memory;
-  readers            units() below max_offset, from the blocks if they are still there, else from the files.
+  the send lane   stage() units at next_offset, then publish: the only writer of the two offsets;
+  the flusher     write_out() published units to the files, then let go of the oldest blocks;
+  readers         units() below max_offset, from the blocks in memory or else from the files.
 
-Why no reader ever sees half a unit, GIL or not: a block is a bytearray that is never resized and never
-rewritten below max_offset; the tuple of blocks is replaced whole; and the order of events is
+No reader sees half a unit, with or without a GIL: a block is a bytearray that is never resized, nor
+rewritten below max_offset; the tuple of blocks is replaced whole; and things happen in this order:
   1. send lane: unit into the block (a new block is in the tuple before its first unit is written)
-  2. send lane: record bytes into the CommitLog
+  2. send lane: record into the CommitLog
   3. send lane: max_offset = next_offset
-  4. reader:    reads max_offset, then the tuple: every unit below is in a block, or
-  5. flusher:   was written to its file before its block left the tuple.
-Both the send lane (a new block) and the flusher (old blocks) replace the tuple, so each does it under the lock.
+  4. reader:    reads max_offset, then the tuple: each unit below is in a block of it, unless
+  5. flusher:   wrote it to its file before it took the block out of the tuple.
+Both the send lane (new blocks) and the flusher (old blocks) replace the tuple: under the lock.
 """
 
 import threading
@@ -22,20 +22,21 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
+from pyritemq.storage.disk import DiskFile
 from pyritemq.storage.file_cache import FileCache
 from pyritemq.storage.mapped_file import file_name
-from pyritemq.storage.record_codec import HEAD_V4, magic_for, topic_field
+from pyritemq.storage.record_codec import HEAD_V4, LENGTH_I16, magic_for, topic_field
 
 UNIT: Final = Struct(">qiq")
 UNIT_SIZE: Final = 20
-BLANK_SIZE: Final = 0x7FFFFFFF  # the record size in units that fill a file before its first message
+BLANK_SIZE: Final = 0x7FFFFFFF  # the size in units that stand before the first message of a queue
 BLANK_UNIT: Final = UNIT.pack(0, BLANK_SIZE, 0)
 
 BLOCK_UNITS_MIN: Final = 16  # ours: most of 50,000 queues hold a few messages
-BLOCK_UNITS_MAX: Final = 128  # ours: 2.5 KB stay with a queue that was busy once
+BLOCK_UNITS_MAX: Final = 128  # ours: a queue that was busy once keeps 2.5 KB
 BLOCKS_KEPT_MAX: Final = 64  # ours: written blocks that stay for readers close behind
 
-_Block = tuple[int, bytearray]  # queue offset of its first unit, units
+_Block = tuple[int, bytearray]  # queue offset of the first unit, units
 
 
 class ConsumeQueue:
@@ -46,14 +47,13 @@ class ConsumeQueue:
         "_block_base",
         "_block_units",
         "_blocks",
-        "_file_units",
         "_files",
-        "_folder",
         "_lock",
         "dirty",
         "file_size",
-        "first_offset",
+        "file_units",
         "fixed_size",
+        "folder",
         "magic",
         "max_offset",
         "min_offset",
@@ -72,20 +72,21 @@ class ConsumeQueue:
         self.queue_id = queue_id
         self.topic_field = topic_field(topic)
         self.magic = magic_for(topic)
-        # size of a record of this queue with IPv4 hosts, less body and properties
-        self.fixed_size = HEAD_V4.size + len(self.topic_field) + 2
-        self._folder = folder
+        # a record of this queue with IPv4 hosts, less its body and properties
+        self.fixed_size = HEAD_V4.size + len(self.topic_field) + LENGTH_I16.size
+        self.folder = folder
         self._files = files
-        self._file_units = file_units
+        self.file_units = file_units
         self.file_size = file_units * UNIT_SIZE
         self._lock = threading.Lock()
-        self.dirty = False  # in the flusher's list
-        self.start_at(0)
+        self.dirty = False  # is in the flusher's list
+        self.start_at(0, min_offset=0)
 
-    def start_at(self, offset: int) -> None:
-        """The queue is empty, or all in files, and goes on at this offset."""
-        self.first_offset = self.min_offset = offset
-        self.next_offset = self.max_offset = self.written = self.synced = offset
+    def start_at(self, offset: int, *, min_offset: int) -> None:
+        """Everything below offset is in the files, or nowhere; go on from here. Before any use."""
+        self.min_offset = min_offset
+        self.next_offset = self.max_offset = offset
+        self.written = self.synced = offset
         self._blocks: tuple[_Block, ...] = ()
         self._block = bytearray()
         self._block_base = offset
@@ -103,9 +104,6 @@ class ConsumeQueue:
         UNIT.pack_into(self._block, index * UNIT_SIZE, phy_offset, size, tags_code)
         self.next_offset = offset + 1
         return offset
-
-    def publish(self) -> None:
-        self.max_offset = self.next_offset
 
     def roll_back(self) -> None:
         """Take back what was staged since the last publish."""
@@ -126,38 +124,39 @@ class ConsumeQueue:
     # -- readers ------------------------------------------------------------------------------
 
     def units(self, offset: int, count: int) -> bytes | memoryview:
-        """Up to count units from offset on, all in one file as Java's iterator; offset lies in [min, max)."""
-        count = min(count, self.max_offset - offset, self._file_units - offset % self._file_units)
+        """Up to count units from offset on, all in one file: Java's iterator stops at its end.
+
+        The offset lies in [min_offset, max_offset).
+        """
+        count = min(count, self.max_offset - offset, self.file_units - offset % self.file_units)
         blocks = self._blocks
         if blocks:
             base, block = blocks[-1]
             if offset >= base:  # by far the usual case: the reader is close behind the writer
                 start = (offset - base) * UNIT_SIZE
                 return memoryview(block)[start : start + count * UNIT_SIZE]
-        return self._older_units(blocks, offset, count)
+        return b"".join(self._gather(blocks, offset, offset + count))
 
-    def _older_units(self, blocks: tuple[_Block, ...], offset: int, count: int) -> bytes:
-        end = offset + count
+    def _gather(
+        self, blocks: tuple[_Block, ...], offset: int, end: int
+    ) -> list[bytes | memoryview]:
         parts: list[bytes | memoryview] = []
-        first_base = blocks[0][0] if blocks else end
-        if offset < first_base:
-            parts.append(self._read(offset, min(end, first_base) - offset))
-            offset = min(end, first_base)
-        for index, (base, block) in enumerate(blocks):
-            if offset >= end:
-                break
-            block_end = blocks[index + 1][0] if index + 1 < len(blocks) else end
-            if offset < block_end:
-                stop = min(end, block_end)
-                parts.append(
-                    memoryview(block)[(offset - base) * UNIT_SIZE : (stop - base) * UNIT_SIZE]
-                )
+        in_memory_from = min(blocks[0][0], end) if blocks else end
+        if offset < in_memory_from:
+            parts.append(self._read(offset, in_memory_from - offset))
+            offset = in_memory_from
+        block_ends = [*(base for base, _ in blocks), end][1:]
+        for (base, block), block_end in zip(blocks, block_ends, strict=True):
+            stop = min(block_end, end)
+            if offset < stop:
+                start = (offset - base) * UNIT_SIZE
+                parts.append(memoryview(block)[start : (stop - base) * UNIT_SIZE])
                 offset = stop
-        return b"".join(parts)
+        return parts
 
     def _read(self, offset: int, count: int) -> bytes:
-        position = offset % self._file_units * UNIT_SIZE
-        return self._file_of(offset).read_at(position, count * UNIT_SIZE)
+        file = self._files.open(self.file_path(offset))
+        return file.read_at(offset % self.file_units * UNIT_SIZE, count * UNIT_SIZE)
 
     def unit(self, offset: int) -> tuple[int, int, int] | None:
         """(phy offset, size, tags code) of one unit, or None outside the queue."""
@@ -169,33 +168,41 @@ class ConsumeQueue:
     # -- flusher ------------------------------------------------------------------------------
 
     def write_out(self) -> None:
-        """Write the published units that are not in the files yet, then let go of old blocks."""
+        """Write published units that are not in the files yet, then let go of old blocks."""
         end = self.max_offset
         while self.written < end:
-            data = self.units(self.written, end - self.written)
-            position = self.written % self._file_units * UNIT_SIZE
-            self._file_of(self.written).write_at(position, data)
-            self.written += len(data) // UNIT_SIZE
+            units = self.units(self.written, end - self.written)
+            position = self.written % self.file_units * UNIT_SIZE
+            self._file_to_write(self.written).write_at(position, units)
+            self.written += len(units) // UNIT_SIZE
         if len(self._blocks) > BLOCKS_KEPT_MAX:
             self._drop_blocks()
 
     def sync(self) -> None:
-        """Make what was written durable."""
+        """Make durable what was written."""
         target = self.written
-        offset = self.synced
-        while offset < target:
-            self._file_of(offset).sync()
-            offset += self._file_units - offset % self._file_units
-        self.synced = target
+        while self.synced < target:
+            self._file_to_write(self.synced).sync()
+            file_end = self.synced - self.synced % self.file_units + self.file_units
+            self.synced = min(file_end, target)
+
+    def fill_blanks(self, until: int) -> None:
+        """Fill the file before the queue's first unit, as ConsumeQueue.fillPreBlank does."""
+        count = until % self.file_units
+        if count:
+            self._file_to_write(until).write_at(0, BLANK_UNIT * count)
 
     def _drop_blocks(self) -> None:
-        written = self.written
         with self._lock:
             blocks = self._blocks
-            ends = [*(base for base, _ in blocks[1:]), written + 1]
-            in_memory_only = sum(end > written for end in ends)
-            self._blocks = blocks[-max(BLOCKS_KEPT_MAX // 2, in_memory_only) :]
+            needed = sum(base >= self.written for base, _ in blocks) + 1
+            self._blocks = blocks[-max(BLOCKS_KEPT_MAX // 2, needed) :]
 
-    def _file_of(self, offset: int):  # type: ignore[no-untyped-def]
-        start = offset // self._file_units * self.file_size
-        return self._files.open(self._folder / file_name(start), size=self.file_size)
+    # -- files --------------------------------------------------------------------------------
+
+    def file_path(self, offset: int) -> Path:
+        """The file that the unit at this queue offset belongs to."""
+        return self.folder / file_name(offset // self.file_units * self.file_size)
+
+    def _file_to_write(self, offset: int) -> DiskFile:
+        return self._files.open_sized(self.file_path(offset), self.file_size)

@@ -1,12 +1,12 @@
-"""What can go wrong in the store, as one tree; server/failures.py maps it to replies and exit sentences.
+"""What can go wrong in the store, as one tree; the server maps it to replies and exit sentences.
 
-StorageError                the root: one clear sentence, never a traceback for the user
-├── StoreLocked             another server holds the folder
-├── StoreCorrupt            a file is not what it must be; names the file and, where known, the offset
-├── StoreUnusable           the folder cannot be used: permissions, not a folder, wrong file size
-├── DiskFull                no space for another append; reads go on
-├── FlushFailed             the disk refused a sync: what it holds is unknown, no further append is safe
-└── StoreClosed             used after close()
+StorageError         the root; str() is one clear sentence
+├── StoreLockedError      another server holds the folder
+├── StoreUnusableError    the folder or a file in it cannot be opened as a store
+├── StoreCorruptError     a file breaks its format where no truncation may mend it; names file, offset
+├── DiskFullError         no space for another append; reads go on
+├── FlushFailedError      a sync failed: what the disk holds is unknown, so no append is safe any more
+└── StoreClosedError      used after close()
 """
 
 
@@ -14,25 +14,25 @@ class StorageError(Exception):
     """Root of the store's own errors; str() is one sentence fit for a user."""
 
 
-class StoreLocked(StorageError):
+class StoreLockedError(StorageError):
     """Another process, or another store object, has this folder open."""
 
 
-class StoreCorrupt(StorageError):
-    """A file of the store breaks its format where that cannot be repaired by truncation."""
-
-
-class StoreUnusable(StorageError):
+class StoreUnusableError(StorageError):
     """The folder or a file in it cannot be opened as a store."""
 
 
-class DiskFull(StorageError):
-    """Space for the next append could not be reserved."""
+class StoreCorruptError(StorageError):
+    """A file of the store breaks its format where that must not be mended by dropping data."""
 
 
-class FlushFailed(StorageError):
+class DiskFullError(StorageError):
+    """There is no space for the next append."""
+
+
+class FlushFailedError(StorageError):
     """A sync failed; the kernel may have dropped the data, so the store stops accepting appends."""
 
 
-class StoreClosed(StorageError):
+class StoreClosedError(StorageError):
     """The store was used after it was closed."""

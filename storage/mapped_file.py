@@ -1,6 +1,6 @@
-"""One file of fixed size, named by the offset of its first byte: written at its end, read through a mapping.
+"""One file of fixed size, named by the offset of its first byte: written at its end, read mapped.
 
-One thread writes (the send lane for the CommitLog); any thread reads a slice of what was published to it. The
+One thread writes (the send lane, for the CommitLog); any thread reads what was published to it. The
 mapping is never closed: it goes when the file object and every slice handed out have gone.
 """
 
@@ -16,8 +16,12 @@ def file_name(from_offset: int) -> str:
     return f"{from_offset:0{NAME_DIGITS}d}"
 
 
+def is_file_name(name: str) -> bool:
+    return len(name) == NAME_DIGITS and name.isdecimal()
+
+
 class MappedFile:
-    """A file of the queue; positions are relative to its start, offsets to the whole queue."""
+    """A file of a queue; positions are relative to its start, offsets to the whole queue."""
 
     __slots__ = ("_file", "end_offset", "from_offset", "path", "size", "view")
 
@@ -31,26 +35,20 @@ class MappedFile:
 
     @classmethod
     def create(cls, disk: Disk, folder: Path, *, from_offset: int, size: int) -> "MappedFile":
-        """Make the file at its full size without writing to it: on disk it is sparse, as Java's is."""
+        """Make the file at its full size without writing to it: sparse on disk, as Java's is."""
         file = disk.open(folder / file_name(from_offset), create=True)
         if file.size() != size:
             file.resize(size)
+        disk.sync_dir(folder)
         return cls(file, from_offset=from_offset, size=size)
-
-    @classmethod
-    def load(cls, disk: Disk, path: Path, *, size: int) -> "MappedFile":
-        return cls(disk.open(path), from_offset=int(path.name), size=size)
 
     def write(self, position: int, data: bytes) -> None:
         self._file.write_at(position, data)
-
-    def slice(self, position: int, size: int) -> memoryview:
-        return self.view[position : position + size]
 
     def sync(self) -> None:
         self._file.sync()
 
     def zero_from(self, position: int) -> None:
-        """Forget everything from position on: cut, then grown again as a hole."""
+        """Forget everything from position on: cut there, then grown again as a hole."""
         self._file.resize(position)
         self._file.resize(self.size)

@@ -1,23 +1,23 @@
-"""A run of equally large files that together are one address space: the CommitLog's files.
+"""A run of equally large files that together are one address space: the files of the CommitLog.
 
-The send lane rolls to the next file; a background thread prepares that file ahead (prepare_next), so that the
-roll is only a hand-over. Readers take the tuple of files once and look up in it: it is replaced whole, never changed.
+The send lane rolls to the next file; a background thread prepares that file ahead (prepare_next),
+so that the roll is a hand-over. Readers take the tuple of files once and look up in it: it is
+replaced whole, never changed.
 """
 
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 from pyritemq.storage.disk import Disk
-from pyritemq.storage.errors import StoreCorrupt, StoreUnusable
-from pyritemq.storage.mapped_file import NAME_DIGITS, MappedFile
-
-PREPARE_AHEAD_FRACTION = 2  # prepare the next file once the last one is half full: ours, not Java's
+from pyritemq.storage.errors import StoreCorruptError, StoreUnusableError
+from pyritemq.storage.mapped_file import MappedFile, is_file_name
 
 
 class MappedFileQueue:
-    """The files of one folder in order of their offsets, without gaps."""
+    """The files of one folder in the order of their offsets, without gaps."""
 
-    __slots__ = ("_disk", "_folder", "_next", "_prepare_lock", "file_size", "files")
+    __slots__ = ("_disk", "_folder", "_next", "_roll_lock", "file_size", "files")
 
     def __init__(self, disk: Disk, folder: Path, *, file_size: int) -> None:
         self._disk = disk
@@ -25,30 +25,35 @@ class MappedFileQueue:
         self.file_size = file_size
         self.files: tuple[MappedFile, ...] = ()
         self._next: MappedFile | None = None
-        self._prepare_lock = threading.Lock()  # a roll may meet a preparation under way
+        self._roll_lock = threading.Lock()  # a roll may meet a preparation that is under way
 
     def load(self) -> None:
-        """Open what lies in the folder. Raises StoreUnusable or StoreCorrupt, naming the file."""
+        """Open what lies in the folder. Raises StoreUnusableError or StoreCorruptError, naming the file."""
         self._disk.make_dirs(self._folder)
-        paths = [
-            self._folder / name for name in self._disk.names(self._folder) if _is_file_name(name)
-        ]
-        sizes = [self._disk.file_size(path) for path in paths]
-        if sizes and sizes[-1] == 0:  # made but never sized before a crash; Java deletes it too
-            self._disk.remove(paths.pop())
-            sizes.pop()
-        for path, size in zip(paths, sizes, strict=True):
-            if size != self.file_size:
-                raise StoreUnusable(
-                    f"the file {path} has {size} bytes where the configured file size is {self.file_size}"
-                )
-        files = tuple(MappedFile.load(self._disk, path, size=self.file_size) for path in paths)
+        names = [name for name in self._disk.names(self._folder) if is_file_name(name)]
+        files: list[MappedFile] = []
+        for name in names:
+            file = self._load_file(self._folder / name, is_last=name == names[-1])
+            if file is not None:
+                files.append(file)
         _check_adjacent(files)
-        self.files = files
+        self.files = tuple(files)
+
+    def _load_file(self, path: Path, *, is_last: bool) -> MappedFile | None:
+        file = self._disk.open(path)
+        size = file.size()
+        if size == 0 and is_last:  # made but never sized before a crash; Java deletes it as well
+            self._disk.remove(path)
+            return None
+        if size != self.file_size:
+            raise StoreUnusableError(
+                f"the file {path} has {size} bytes, but the configured size is {self.file_size}"
+            )
+        return MappedFile(file, from_offset=int(path.name), size=size)
 
     @property
     def min_offset(self) -> int:
-        """Offset of the first byte; 0 without files (Java: -1, which its callers turn to 0)."""
+        """Offset of the first byte; 0 without files (Java: -1, which its callers turn into 0)."""
         files = self.files
         return files[0].from_offset if files else 0
 
@@ -62,32 +67,41 @@ class MappedFileQueue:
 
     def roll(self, from_offset: int) -> MappedFile:
         """Append the file that starts at from_offset, prepared or made now; send lane only."""
-        with self._prepare_lock:
+        with self._roll_lock:
             if self.files and self.files[-1].from_offset == from_offset:
                 return self.files[-1]  # rolled before, by a batch that failed afterwards
             file, self._next = self._next, None
             if file is None or file.from_offset != from_offset:
                 file = self._create(from_offset)
             self.files = (*self.files, file)
-        return file
+            return file
 
     def prepare_next(self, max_offset: int) -> bool:
-        """Make the next file if the last one is filling up; a background thread calls it. True if made."""
-        with self._prepare_lock:
-            files = self.files
-            if self._next is not None or not files:
+        """Make the next file once the last one is half full; True if it was made now.
+
+        Half of a file leaves a busy sender seconds; making a sparse file takes milliseconds.
+        """
+        with self._roll_lock:
+            if self._next is not None or not self.files:
                 return False
-            last = files[-1]
-            if max_offset - last.from_offset < self.file_size // PREPARE_AHEAD_FRACTION:
+            last = self.files[-1]
+            if max_offset - last.from_offset < self.file_size // 2:
                 return False
             self._next = self._create(last.end_offset)
             return True
 
+    def discard_prepared(self) -> None:
+        """Delete a prepared file that was never rolled to: a stopped store has no use for it."""
+        with self._roll_lock:
+            if self._next is not None:
+                self._disk.remove(self._next.path)
+                self._next = None
+
     def truncate(self, offset: int) -> None:
         """Forget everything from offset on: files behind it are deleted, its own is cut.
 
-        Java leaves the bytes there and only moves its write position. Cut, they can never be taken for
-        records that follow a later, shorter append.
+        Java leaves the bytes there and only moves its write position. Cut, they can never be taken
+        for records that follow a later, shorter append.
         """
         keep = tuple(file for file in self.files if file.from_offset <= offset)
         for file in self.files[len(keep) :]:
@@ -96,27 +110,16 @@ class MappedFileQueue:
         if keep and offset < keep[-1].end_offset:
             keep[-1].zero_from(offset - keep[-1].from_offset)
 
-    def discard_prepared(self) -> None:
-        """Delete a prepared file that was never rolled to, so that a stopped store holds no empty file."""
-        with self._prepare_lock:
-            if self._next is not None:
-                self._disk.remove(self._next.path)
-                self._next = None
-
     def _create(self, from_offset: int) -> MappedFile:
         return MappedFile.create(
             self._disk, self._folder, from_offset=from_offset, size=self.file_size
         )
 
 
-def _is_file_name(name: str) -> bool:
-    return len(name) == NAME_DIGITS and name.isdecimal()
-
-
-def _check_adjacent(files: tuple[MappedFile, ...]) -> None:
-    for before, after in zip(files, files[1:], strict=False):
+def _check_adjacent(files: list[MappedFile]) -> None:
+    for before, after in pairwise(files):
         if after.from_offset != before.end_offset:
-            raise StoreCorrupt(
+            raise StoreCorruptError(
                 f"a file is missing between {before.path} and {after.path}: "
                 f"the next one must start at {before.end_offset}"
             )

@@ -1,37 +1,53 @@
 """The store as the server sees it: opens the folder, wires the parts, and passes every call on.
 
-Threads: put_batch belongs to the send lane alone; get and the look-ups may run on any lane; flush, persist and
-prepare_next are for one flusher thread at a time. close() comes last, when no lane runs any more.
+Threads: put_batch belongs to the send lane alone; get and the look-ups may run on any lane;
+housekeep, flush and persist may come from any one thread at a time, next to the others (the lock
+sees to it). close() comes last, when no lane runs any more.
 """
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
 
 from pyritemq.storage.appender import Appender
+from pyritemq.storage.by_time import Boundary, offset_by_time
+from pyritemq.storage.checkpoint import load_checkpoint, save_checkpoint
 from pyritemq.storage.commit_log import CommitLog
 from pyritemq.storage.config import StoreConfig
+from pyritemq.storage.derive import Deriver, parse_delay_levels
 from pyritemq.storage.disk import Disk, RealDisk
-from pyritemq.storage.messages import GetResult, GetStatus, MessageToStore, PutResult
+from pyritemq.storage.errors import FlushFailedError, StorageError, StoreClosedError
+from pyritemq.storage.flush import FlushSchedule
+from pyritemq.storage.messages import GetResult, GetStatus, MessageToStore, PutResult, PutStatus
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.reader import PULL_BYTES_MAX, Accepts, Reader, empty_result
+from pyritemq.storage.recovery import Recovery, RecoveryReport
+
+_log = logging.getLogger(__name__)
 
 
 class MessageStore:
     """An open store folder, exclusively ours until close()."""
 
     def __init__(self, config: StoreConfig, disk: Disk, now_ms: Callable[[], int]) -> None:
+        """Use open(): it also loads and recovers."""
         self.config = config
         self._disk = disk
+        self._now_ms = now_ms
         disk.make_dirs(config.root)
         self._lock = disk.lock(config.root)
         self._flush_lock = threading.Lock()
+        self._failure: StorageError | None = None
         self.commit_log = CommitLog(disk, config)
         self.queues = QueueTable(
             disk, config.consume_queue_dir, file_units=config.consume_queue_file_units
         )
-        self._appender = Appender(config, self.commit_log, self.queues, now_ms)
+        delay_levels = parse_delay_levels(config.message_delay_level)
+        self._appender = Appender(config, self.commit_log, self.queues, delay_levels, now_ms)
+        self._deriver = Deriver(self.queues, delay_levels)
         self._reader = Reader(config, self.commit_log)
+        self._schedule = FlushSchedule(config, now_ms())
 
     @classmethod
     def open(
@@ -39,14 +55,59 @@ class MessageStore:
     ) -> "MessageStore":
         """Take the folder's lock, load and recover. Raises StorageError with one clear sentence."""
         store = cls(config, disk or RealDisk(), now_ms)
-        store.commit_log.files.load()
+        try:
+            report = store._recover()
+        except BaseException:
+            store._lock.release()
+            raise
+        _log.info("store recovered %s", report)
         return store
+
+    def _recover(self) -> RecoveryReport:
+        abort = self.config.root / "abort"
+        self.checkpoint = load_checkpoint(self._disk, self.config.root / "checkpoint")
+        self.commit_log.files.load()
+        self.queues.scan()
+        recovery = Recovery(
+            self.commit_log,
+            self.queues,
+            self._deriver,
+            self.checkpoint,
+            check_crc=self.config.check_crc_on_recover,
+        )
+        report = recovery.run(clean_stop=not self._disk.exists(abort))
+        file = self._disk.open(abort, create=True)
+        file.resize(0)
+        file.write_at(0, str(os.getpid()).encode())
+        self._disk.sync_dir(self.config.root)
+        return report
 
     # -- send lane ----------------------------------------------------------------------------
 
     def put_batch(self, messages: Sequence[MessageToStore]) -> list[PutResult]:
-        """Append the messages as one write, in order; one result for each. Visible when it returns."""
-        return self._appender.append(messages)
+        """Append the messages as one write, in order; one result for each.
+
+        What was stored is visible when this returns and, under SYNC_FLUSH, durable. A disk that is
+        full or failing refuses the whole batch with SERVICE_NOT_AVAILABLE; reads go on.
+        """
+        if self._failure is None:
+            try:
+                return self._appender.append(messages)
+            except FlushFailedError as error:
+                self._fail(error)
+            except (StorageError, OSError) as error:
+                _log.error("append refused reason=%s", error)
+        refused = PutResult(PutStatus.SERVICE_NOT_AVAILABLE, 0, 0, self._now_ms(), 0)
+        return [refused] * len(messages)
+
+    @property
+    def is_writable(self) -> bool:
+        """False once a sync has failed or the store is closed."""
+        return self._failure is None
+
+    def _fail(self, error: StorageError) -> None:
+        self._failure = error
+        _log.error("store takes no more messages reason=%s", error)
 
     # -- any lane -----------------------------------------------------------------------------
 
@@ -62,7 +123,7 @@ class MessageStore:
     ) -> GetResult:
         """Messages of a queue from offset on; accepts filters by tags code."""
         queue = self.queues.find(topic.encode(), queue_id)
-        if queue is None:
+        if queue is None:  # Java makes the queue here, so that NO_MATCHED_LOGIC_QUEUE never occurs
             return empty_result(GetStatus.NO_MESSAGE_IN_QUEUE, 0)
         return self._reader.get(queue, offset, count_max, bytes_max, accepts)
 
@@ -74,6 +135,36 @@ class MessageStore:
         queue = self.queues.find(topic.encode(), queue_id)
         return 0 if queue is None else queue.max_offset
 
+    def offset_by_time(
+        self, topic: str, queue_id: int, timestamp: int, boundary: str = Boundary.LOWER
+    ) -> int:
+        """The offset of the first message at or after (LOWER), the last at or before (UPPER)."""
+        queue = self.queues.find(topic.encode(), queue_id)
+        if queue is None:
+            return 0
+        is_upper = boundary.upper() == Boundary.UPPER  # BoundaryType.getType: all else is LOWER
+        return offset_by_time(
+            self.commit_log, queue, timestamp, Boundary.UPPER if is_upper else Boundary.LOWER
+        )
+
+    def store_time_at(self, topic: str, queue_id: int, offset: int) -> int:
+        """Store timestamp of the message at a queue offset, or -1."""
+        queue = self.queues.find(topic.encode(), queue_id)
+        unit = None if queue is None else queue.unit(offset)
+        return -1 if unit is None else self.commit_log.store_timestamp(unit[0], unit[1])
+
+    def earliest_store_time(self, topic: str, queue_id: int) -> int:
+        """Store timestamp of the queue's first message, or -1."""
+        return self.store_time_at(topic, queue_id, self.min_offset(topic, queue_id))
+
+    def record_at(self, phy_offset: int) -> memoryview | None:
+        """The record at a CommitLog offset, if there is one."""
+        return self.commit_log.record(phy_offset)
+
+    def topics(self) -> set[str]:
+        """Topics that have a queue."""
+        return {topic.decode() for topic, _ in self.queues.all_keys()}
+
     @property
     def max_phy_offset(self) -> int:
         return self.commit_log.max_offset
@@ -84,24 +175,57 @@ class MessageStore:
 
     # -- flusher ------------------------------------------------------------------------------
 
-    def flush(self) -> None:
-        """Make every published record durable."""
-        with self._flush_lock:
-            self.commit_log.flush()
+    def housekeep(self) -> None:
+        """Do what is due; a background thread calls it every flush_interval_commit_log_ms."""
+        now = self._now_ms()
+        self.prepare_next()
+        dirty_bytes = self.commit_log.max_offset - self.commit_log.flushed_where
+        if self._schedule.is_commit_log_due(now, dirty_bytes):
+            self.flush()
+        if self._schedule.is_checkpoint_due(now):
+            self.persist()
+        elif self._schedule.is_write_out_due(now):
+            with self._flush_lock:
+                self.queues.write_out()
 
     def prepare_next(self) -> None:
         """Make the CommitLog's next file ahead of need."""
         self.commit_log.files.prepare_next(self.commit_log.max_offset)
 
-    def persist(self) -> None:
-        """Bring the queues' tails to their files."""
+    def flush(self) -> None:
+        """Make every published record durable. Raises FlushFailedError; then the store is done for."""
+        last = self.commit_log.last
         with self._flush_lock:
-            for queue in self.queues.take_dirty():
-                queue.write_out()
+            try:
+                self.commit_log.flush()
+            except OSError as error:
+                failure = FlushFailedError(f"the CommitLog could not be synced: {error.strerror}")
+                self._fail(failure)
+                raise failure from error
+            self.checkpoint.physic_msg_timestamp = last.store_timestamp
+
+    def persist(self) -> None:
+        """Make CommitLog and ConsumeQueues durable, in this order; then write the checkpoint."""
+        last = self.commit_log.last
+        self.flush()
+        with self._flush_lock:
+            self.queues.write_out()
+            self.queues.sync()
+            self.checkpoint.logics_msg_timestamp = last.store_timestamp
+            self.checkpoint.logics_physical_offset = last.phy_offset
+            self.checkpoint.confirm_phy_offset = last.phy_offset
+            save_checkpoint(self._disk, self.config.root / "checkpoint", self.checkpoint)
 
     def close(self) -> None:
         """Stop cleanly: everything durable, checkpoint written, `abort` gone, lock released."""
-        self.flush()
-        self.persist()
-        self.commit_log.files.discard_prepared()
-        self._lock.release()
+        if isinstance(self._failure, StoreClosedError):
+            return
+        failed, self._failure = self._failure, StoreClosedError("the store is closed")
+        try:
+            if failed is None:
+                self.persist()
+                self.commit_log.files.discard_prepared()
+                self._disk.remove(self.config.root / "abort")
+        finally:
+            self.queues.files.clear()
+            self._lock.release()

@@ -1,9 +1,10 @@
 """What goes into the store and what comes out: the values of put_batch and get.
 
-MessageToStore is made by the server for each message it accepts; PutResult and GetResult go back. The
-statuses have the names and the order of Java's PutMessageStatus and GetMessageStatus.
+MessageToStore is made by the server for each message it accepts; PutResult and GetResult go back.
+The statuses have the names and the order of Java's PutMessageStatus and GetMessageStatus.
 """
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -43,8 +44,10 @@ class GetStatus(Enum):
 class MessageToStore:
     """One message as the broker accepted it; the store adds offsets, time and checksum.
 
-    Hosts are the address' bytes followed by the port as a 4-byte integer: 8 bytes for IPv4, 20 for IPv6; the
-    sysFlag bits that tell the two apart are set by the store. tags_code is Java's hash of the TAGS property, or 0.
+    Hosts are the address' bytes followed by the port as a 4-byte integer: 8 bytes for IPv4, 20 for
+    IPv6; the store sets the sysFlag bits that tell the two apart. tags_code is Java's hash of the
+    TAGS property, 0 without tags; None lets the store derive it, which a delayed message needs,
+    whose code is its delivery time, counted from the store's own timestamp.
     """
 
     __slots__ = (
@@ -69,7 +72,7 @@ class MessageToStore:
         body: bytes | memoryview,
         properties: bytes = b"",
         *,
-        tags_code: int = 0,
+        tags_code: int | None = 0,
         flag: int = 0,
         sys_flag: int = 0,
         born_timestamp: int = 0,
@@ -93,7 +96,7 @@ class MessageToStore:
 
 
 class PutResult(NamedTuple):
-    """Where one message went; the offsets mean something only with PUT_OK and FLUSH_DISK_TIMEOUT."""
+    """Where one message went; offsets mean something only with PUT_OK and FLUSH_DISK_TIMEOUT."""
 
     status: PutStatus
     phy_offset: int
@@ -102,11 +105,12 @@ class PutResult(NamedTuple):
     size: int
 
 
-class GetResult(NamedTuple):
+@dataclass(slots=True)
+class GetResult:
     """Records found by one get; physically adjacent ones share a slice.
 
-    The slices are views of the mapped CommitLog: they stay valid as long as they are referenced, whatever
-    happens to the file.
+    The slices are views of the mapped CommitLog: they stay valid as long as they are referenced,
+    whatever happens to the file.
     """
 
     status: GetStatus

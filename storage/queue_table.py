@@ -1,39 +1,50 @@
 """All ConsumeQueues of the store, by topic and queue id, each opened when it is first asked for.
 
-The dict only grows, and only under the lock; look-ups without it see a queue or do not. The send lane asks for a queue
-to write (find_or_create), readers for one to read (find).
+The dict of opened queues only grows, and only under the lock; a look-up without the lock sees a
+queue or does not. The send lane asks for a queue to write to (find_or_create), readers for one to
+read (find). The flusher takes the queues that were written to from `dirty`.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pyritemq.storage.consume_queue import ConsumeQueue
+from pyritemq.storage.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue
 from pyritemq.storage.disk import Disk
 from pyritemq.storage.file_cache import FileCache
+from pyritemq.storage.queue_loader import QueueLoader
 
 QueueKey = tuple[bytes, int]
 
 
 class QueueTable:
-    """Opened queues, and the names of those that only lie on disk."""
+    """Opened queues, and the names of those that so far only lie on disk."""
 
     def __init__(self, disk: Disk, folder: Path, *, file_units: int) -> None:
         self._disk = disk
         self._folder = folder
         self._file_units = file_units
         self._lock = threading.Lock()
+        self._on_disk: set[QueueKey] = set()
+        self._unsynced: dict[ConsumeQueue, None] = {}
         self.files = FileCache(disk)
+        self.loader = QueueLoader(disk, self.files)
         self.queues: dict[QueueKey, ConsumeQueue] = {}
-        self.on_disk: set[QueueKey] = set()
-        self.dirty: deque[ConsumeQueue] = deque()  # written to since the flusher last came by
-        self.load_queue: Callable[[ConsumeQueue], None] = lambda queue: None
+        self.dirty: deque[ConsumeQueue] = deque()
+
+    def scan(self) -> None:
+        """List the queues on disk; 50,000 of them are ready to be used without opening one."""
+        for topic in self._disk.names(self._folder):
+            for name in self._disk.names(self._folder / topic):
+                if name.isdecimal():
+                    self._on_disk.add((topic.encode(), int(name)))
+
+    # -- look-ups -----------------------------------------------------------------------------
 
     def find(self, topic: bytes, queue_id: int) -> ConsumeQueue | None:
         key = (topic, queue_id)
         queue = self.queues.get(key)
-        if queue is None and key in self.on_disk:
+        if queue is None and key in self._on_disk:
             return self.find_or_create(topic, queue_id)
         return queue
 
@@ -42,33 +53,65 @@ class QueueTable:
         with self._lock:
             queue = self.queues.get(key)
             if queue is None:
-                queue = self._open(topic, queue_id)
-                if key in self.on_disk:
-                    self.load_queue(queue)
+                queue = self._make(topic, queue_id)
+                if key in self._on_disk:
+                    self.loader.load(queue)
                 self.queues[key] = queue
             return queue
 
-    def keys(self) -> set[QueueKey]:
+    def peek(self, topic: bytes, queue_id: int, offset: int) -> int:
+        """CommitLog offset in a unit on disk, without opening the queue; -1 if it is not there."""
+        if (topic, queue_id) not in self._on_disk:
+            return -1
+        queue = self._make(topic, queue_id)
+        try:
+            file = self._disk.open(queue.file_path(offset))
+        except FileNotFoundError:
+            return -1
+        unit = file.read_at(offset % queue.file_units * UNIT_SIZE, UNIT_SIZE)
+        return UNIT.unpack(unit)[0] if len(unit) == UNIT_SIZE else -1
+
+    def all_keys(self) -> set[QueueKey]:
         """Every queue there is, opened or not."""
         with self._lock:
-            return self.on_disk | self.queues.keys()
+            return self._on_disk | self.queues.keys()
 
-    def take_dirty(self) -> Iterator[ConsumeQueue]:
-        """The queues to write out. The mark goes first: what is published after that sets it again."""
-        for _ in range(len(self.dirty)):
-            queue = self.dirty.popleft()
-            queue.dirty = False
-            yield queue
-
-    def scan(self) -> None:
-        """List the queues on disk; a store of 50,000 is ready without opening one."""
-        for topic in self._disk.names(self._folder):
-            for name in self._disk.names(self._folder / topic):
-                if name.isdecimal():
-                    self.on_disk.add((topic.encode(), int(name)))
-
-    def _open(self, topic: bytes, queue_id: int) -> ConsumeQueue:
+    def _make(self, topic: bytes, queue_id: int) -> ConsumeQueue:
         folder = self._folder / topic.decode() / str(queue_id)
         return ConsumeQueue(
             topic, queue_id, folder=folder, files=self.files, file_units=self._file_units
         )
+
+    # -- flusher ------------------------------------------------------------------------------
+
+    def mark_dirty(self, queue: ConsumeQueue) -> None:
+        """After a publish: the flusher must come by. Send lane, or recovery before there is one.
+
+        The flusher takes the mark off before it reads max_offset, so a publish that it misses sets
+        the mark again.
+        """
+        if not queue.dirty:
+            queue.dirty = True
+            self.dirty.append(queue)
+
+    def write_out(self) -> None:
+        """Bring the published units of every dirty queue to the files."""
+        for _ in range(len(self.dirty)):
+            queue = self.dirty.popleft()
+            queue.dirty = False
+            self._unsynced[queue] = None
+            try:
+                queue.write_out()
+            except BaseException:
+                self.mark_dirty(queue)
+                raise
+
+    def sync(self) -> None:
+        """Make durable what was written out."""
+        while self._unsynced:
+            queue, _ = self._unsynced.popitem()
+            try:
+                queue.sync()
+            except BaseException:
+                self._unsynced[queue] = None
+                raise

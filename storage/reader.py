@@ -1,7 +1,7 @@
 """Reads messages of one queue: DefaultMessageStore.getMessage of 5.5.0, on the pull lane's threads.
 
-The units come from the ConsumeQueue, the records as slices of the CommitLog's mapping. Physically adjacent
-records share one slice, so a pull of 32 messages sent in one batch is one slice and one write to the socket.
+The units come from the ConsumeQueue, the records as slices of the CommitLog's mapping. Physically
+adjacent records share one slice, so 32 messages that were sent in one batch are one slice.
 """
 
 from collections.abc import Callable
@@ -78,7 +78,7 @@ class Reader:
             queue.units(offset, self._units_max(count_max, accept))
         ):
             if count and (count >= count_limit or total + size > bytes_limit):
-                # Java asks for each unit whether it is in memory; the answer only matters at a limit
+                # Java asks this of each unit; the answer only matters once a limit is reached
                 if not on_disk or phy_offset < memory_from:
                     break
                 on_disk = False

@@ -1,0 +1,87 @@
+"""CommitLog -> ConsumeQueue: what a record says about its queue (Java: reput and dispatch).
+
+The send lane stages units while it appends, so a running store derives nothing a second time. This
+module is for recovery, which reads records back and places their units, and for the one value that
+needs the store's clock: the tags code of a delayed message.
+"""
+
+from typing import Final
+
+from pyritemq.compat.java_hash import tags_code
+from pyritemq.protocol.record import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from pyritemq.storage.consume_queue import BLANK_SIZE
+from pyritemq.storage.queue_table import QueueTable
+from pyritemq.storage.record_codec import CheckedRecord
+
+SCHEDULE_TOPIC: Final = b"SCHEDULE_TOPIC_XXXX"
+GAP_MAX: Final = 300_000  # ours: a file of units; a wider hole in a queue is a damaged offset
+
+_TAGS: Final = b"TAGS\x01"
+_DELAY: Final = b"DELAY\x01"
+_UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNKNOWN_LEVEL_MS: Final = 1_000  # DefaultMessageStore.computeDeliverTimestamp
+
+
+def parse_delay_levels(text: str) -> tuple[int, ...]:
+    """Milliseconds of level 1, 2, … out of messageDelayLevel ("1s 5s 10s …")."""
+    return tuple(int(level[:-1]) * _UNIT_MS[level[-1]] for level in text.split())
+
+
+def is_in_queue(sys_flag: int) -> bool:
+    """Whether a record has a unit: prepared and rolled back halves are not for consumers."""
+    transaction = sys_flag & TRANSACTION_MASK
+    return transaction not in (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)
+
+
+def derive_tags_code(
+    topic: bytes, properties: bytes, store_timestamp: int, delay_levels: tuple[int, ...]
+) -> int:
+    """The unit's third field: hash of the tags or, in the schedule topic, the time of delivery."""
+    if topic == SCHEDULE_TOPIC:
+        delay = _property(properties, _DELAY)
+        level = min(int(delay), len(delay_levels)) if delay.isdigit() else 0
+        if level > 0:
+            return store_timestamp + delay_levels[level - 1]
+    return tags_code(_property(properties, _TAGS).decode("utf-8", "replace"))
+
+
+def _property(properties: bytes, prefix: bytes) -> bytes:
+    """Value of the last property with this name and separator, or nothing."""
+    if prefix not in properties:
+        return b""
+    found = b""
+    for item in properties.split(b"\x02"):
+        if item.startswith(prefix):
+            found = item[len(prefix) :]
+    return found
+
+
+class Deriver:
+    """Places the units of records that were read back from the CommitLog, in their order."""
+
+    def __init__(self, table: QueueTable, delay_levels: tuple[int, ...]) -> None:
+        self._table = table
+        self._delay_levels = delay_levels
+
+    def derive(self, record: CheckedRecord) -> str | None:
+        """Place the record's unit unless it is there; returns what is wrong with the record."""
+        if not is_in_queue(record.sys_flag):
+            return None
+        queue = self._table.find_or_create(record.topic, record.queue_id)
+        gap = record.queue_offset - queue.next_offset
+        if gap < 0:
+            return None
+        if gap and queue.min_offset == queue.next_offset:
+            self._table.loader.restart(queue, record.queue_offset)
+        elif gap > GAP_MAX:
+            return f"queue offset {record.queue_offset} where {queue.next_offset} comes next"
+        else:
+            for _ in range(gap):  # units that were lost; their records may be gone as well
+                queue.stage(0, BLANK_SIZE, 0)
+        code = derive_tags_code(
+            record.topic, record.properties, record.store_timestamp, self._delay_levels
+        )
+        queue.stage(record.phy_offset, record.size, code)
+        queue.max_offset = queue.next_offset
+        self._table.mark_dirty(queue)
+        return None

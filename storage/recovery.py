@@ -1,0 +1,185 @@
+"""Brings a store that was just opened to a state in which CommitLog and ConsumeQueues agree.
+
+The CommitLog is the truth. Recovery picks an offset before which both are known to be good, checks
+each record from there on, derives its unit, and ends at the first record that does not check; what
+lies behind that is cut off. Two paths, as in Java:
+
+  clean stop      There is no file `abort`. The checkpoint names the last record that has a unit.
+                  A stop syncs everything, so only the last records are checked again, and queues
+                  are opened later, when they are first asked for.
+  after a crash   The checkpoint names a record up to which everything was synced. What follows is
+                  checked and derived anew. Every queue is opened, and units that point behind the
+                  start are dropped first: after a power loss they may be holes, or point to
+                  records that are gone.
+
+If the checkpoint's offset is no good (written by an older broker, or not covered by the CommitLog's
+own sync), the start is found as Java finds it: the last file whose first record is older than the
+checkpoint's times. Whatever the start, the outcome is a prefix of what was appended.
+"""
+
+from dataclasses import dataclass
+
+from pyritemq.storage.checkpoint import Checkpoint
+from pyritemq.storage.commit_log import CommitLog, LastRecord
+from pyritemq.storage.derive import Deriver
+from pyritemq.storage.errors import StoreCorruptError
+from pyritemq.storage.mapped_file import MappedFile
+from pyritemq.storage.queue_table import QueueTable
+from pyritemq.storage.record_codec import BadRecord, Blank, CheckedRecord, check_record
+
+RECHECK_BYTES = 1 << 20  # ours: a log this short is checked whole, in some 15 ms
+RECHECK_UNITS = 1_000  # ours: more than a disk could have lost last
+WRITE_OUT_RECORDS = 50_000  # ours: units held in memory while deriving
+
+
+@dataclass(slots=True, kw_only=True)
+class RecoveryReport:
+    """What was found; the server logs it."""
+
+    clean_stop: bool
+    start_offset: int
+    end_offset: int
+    records: int
+    cut_reason: str  # why the last good record was the last one; empty if nothing followed it
+
+
+class Recovery:
+    """One recovery of one store, before any lane runs."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        table: QueueTable,
+        deriver: Deriver,
+        checkpoint: Checkpoint,
+        *,
+        check_crc: bool,
+    ) -> None:
+        self._log = log
+        self._table = table
+        self._deriver = deriver
+        self._checkpoint = checkpoint
+        self._check_crc = check_crc
+        self._records = 0
+        self._last: CheckedRecord | None = None
+
+    def run(self, *, clean_stop: bool) -> RecoveryReport:
+        """Raises StoreCorruptError if good files follow a damaged one: then a person must decide."""
+        known = self._checkpoint_record(clean_stop=clean_stop)
+        clean_stop = clean_stop and known is not None
+        start = self._start(known, clean_stop=clean_stop)
+        loader = self._table.loader
+        loader.limit = start
+        loader.min_phy_offset = self._log.min_offset
+        loader.always_cut = not clean_stop
+        end, reason = self._scan(start)
+        if not clean_stop or (known is not None and end <= known.phy_offset):
+            self._open_all_queues()
+        self._finish(end, cut=bool(reason) or not clean_stop)
+        return RecoveryReport(
+            clean_stop=clean_stop,
+            start_offset=start,
+            end_offset=end,
+            records=self._records,
+            cut_reason=reason,
+        )
+
+    # -- where to start -----------------------------------------------------------------------
+
+    def _checkpoint_record(self, *, clean_stop: bool) -> CheckedRecord | None:
+        """The record that the checkpoint names, if it is there and was synced."""
+        record = self._record_at(self._checkpoint.logics_physical_offset)
+        if record is None or record.store_timestamp != self._checkpoint.logics_msg_timestamp:
+            return None
+        if clean_stop or record.store_timestamp <= self._checkpoint.physic_msg_timestamp:
+            return record
+        return None
+
+    def _start(self, known: CheckedRecord | None, *, clean_stop: bool) -> int:
+        if known is None:
+            return self._start_of_safe_file()
+        if clean_stop:
+            return self._step_back(known)
+        return known.phy_offset
+
+    def _step_back(self, known: CheckedRecord) -> int:
+        """A record boundary further back: the log's start, or a unit of the same queue."""
+        if known.phy_offset - self._log.min_offset <= RECHECK_BYTES or not self._table.all_keys():
+            return self._log.min_offset
+        offset = max(known.queue_offset - RECHECK_UNITS, 0)
+        phy_offset = self._table.peek(known.topic, known.queue_id, offset)
+        record = self._record_at(phy_offset)
+        if record is None or record.topic != known.topic or record.queue_offset != offset:
+            return known.phy_offset
+        return phy_offset
+
+    def _start_of_safe_file(self) -> int:
+        for file in reversed(self._log.files.files):
+            first = self._record_at(file.from_offset)
+            if first is not None and first.store_timestamp <= self._checkpoint.min_timestamp:
+                return file.from_offset
+        return self._log.min_offset
+
+    def _record_at(self, phy_offset: int) -> CheckedRecord | None:
+        file = self._log.files.find(phy_offset)
+        if file is None:
+            return None
+        record = self._check(file, phy_offset)
+        return record if isinstance(record, CheckedRecord) else None
+
+    def _check(self, file: MappedFile, phy_offset: int) -> CheckedRecord | Blank | BadRecord:
+        return check_record(
+            file.view,
+            phy_offset - file.from_offset,
+            phy_offset=phy_offset,
+            check_crc=self._check_crc,
+        )
+
+    # -- the scan -----------------------------------------------------------------------------
+
+    def _scan(self, offset: int) -> tuple[int, str]:
+        """Check and derive from offset on; returns where the good records end, and why."""
+        file = self._log.files.find(offset)
+        while file is not None:
+            found = self._check(file, offset)
+            if isinstance(found, Blank):
+                offset = file.end_offset
+                file = self._log.files.find(offset)
+                continue
+            bad = found.reason if isinstance(found, BadRecord) else self._deriver.derive(found)
+            if bad is not None:
+                self._refuse_if_files_follow(file, offset, bad)
+                return offset, bad
+            assert isinstance(found, CheckedRecord)
+            self._count(found)
+            offset += found.size
+        return offset, ""
+
+    def _count(self, record: CheckedRecord) -> None:
+        self._last = record
+        self._records += 1
+        if self._records % WRITE_OUT_RECORDS == 0:
+            self._table.write_out()
+
+    def _refuse_if_files_follow(self, file: MappedFile, offset: int, reason: str) -> None:
+        following = self._log.files.find(file.end_offset)
+        if following is not None and self._record_at(following.from_offset) is not None:
+            raise StoreCorruptError(
+                f"the file {file.path} is damaged at position {offset - file.from_offset} "
+                f"({reason or 'the record is missing'}), but good files follow it"
+            )
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def _open_all_queues(self) -> None:
+        for topic, queue_id in self._table.all_keys():
+            self._table.find(topic, queue_id)
+
+    def _finish(self, end: int, *, cut: bool) -> None:
+        if cut:
+            self._log.files.truncate(end)
+        if self._last is not None:
+            self._log.reset(end, LastRecord(self._last.phy_offset, self._last.store_timestamp))
+        else:
+            self._log.reset(end, self._log.last)
+        self._table.write_out()
