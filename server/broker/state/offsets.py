@@ -2,8 +2,8 @@
 
 Owner: the consumer lane; the pull lane commits too.  One lock guards the tables and is held for
 look-ups and for taking a copy to save; encoding and the write to disk happen outside it, under
-`_file_lock`, which only orders saves.  `run` saves every few seconds, the server saves once more
-when it stops; a save with nothing new writes nothing.
+`_file_lock`, which only orders saves.  The broker saves every few seconds and once more when it
+stops; a save with nothing new writes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
-import trio
 
 from pyritemq.compat import fastjson
 from pyritemq.compat.register_body import DataVersion
@@ -78,15 +77,6 @@ class ConsumerOffsetTable:
             snapshot = self._take_dirty()
             if snapshot is not None:
                 self._save(snapshot)
-
-    async def run(self, *, interval_s: float = 5.0) -> None:
-        """Save now and then, off the loop, until cancelled."""
-        while True:
-            await trio.sleep(interval_s)
-            try:
-                await trio.to_thread.run_sync(self.persist)
-            except Exception:  # a full disk today must not end the saves of tomorrow
-                logger.exception("consumer offsets not saved")
 
     def commit(
         self, group: str, topic: str, queue_id: int, offset: int, *, peer: str = "-"
