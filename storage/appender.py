@@ -56,7 +56,7 @@ class Appender:
         self._sync_timeout_ms = config.sync_flush_timeout_ms
 
     def append(self, messages: Sequence[MessageToStore]) -> list[PutResult]:
-        """Store the batch and publish it. Raises DiskFullError or FlushFailedError, and nothing is stored."""
+        """Store the batch and publish it, or raise DiskFullError or FlushFailedError."""
         touched: dict[ConsumeQueue, None] = {}
         timestamp = self._now_ms()
         try:

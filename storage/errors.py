@@ -1,11 +1,11 @@
 """What can go wrong in the store, as one tree; the server maps it to replies and exit sentences.
 
-StorageError         the root; str() is one clear sentence
+StorageError              the root; str() is one clear sentence
 ├── StoreLockedError      another server holds the folder
 ├── StoreUnusableError    the folder or a file in it cannot be opened as a store
-├── StoreCorruptError     a file breaks its format where no truncation may mend it; names file, offset
+├── StoreCorruptError     a file is damaged where no truncation may mend it; names file, place
 ├── DiskFullError         no space for another append; reads go on
-├── FlushFailedError      a sync failed: what the disk holds is unknown, so no append is safe any more
+├── FlushFailedError      a sync failed: what the disk holds is unknown, no append is safe
 └── StoreClosedError      used after close()
 """
 

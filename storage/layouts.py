@@ -1,8 +1,8 @@
 """The store's layouts as `construct` declarations: documentation, and oracle for the fast paths.
 
 Nothing that serves requests imports this module: construct costs a server memory and start-up time
-that it has no use for. Tests hold consume_queue.py, checkpoint.py and record_codec.py equal to it. The
-message record itself is MessageRecord in protocol/record_layout.py, since it travels as well.
+that it has no use for. Tests hold consume_queue.py, checkpoint.py and record_codec.py equal to it.
+The message record itself is MessageRecord in protocol/record_layout.py, since it travels as well.
 """
 
 from construct import Bytes, Const, Int32sb, Int64sb, Struct, this
@@ -10,7 +10,7 @@ from construct import Bytes, Const, Int32sb, Int64sb, Struct, this
 from pyritemq.protocol.record import MAGIC_BLANK
 from pyritemq.storage.checkpoint import CHECKPOINT_FILE_SIZE
 
-# consumequeue/TOPIC/QUEUE/00000000000000000000: 300,000 of these; Java: ConsumeQueue.CQ_STORE_UNIT_SIZE
+# consumequeue/TOPIC/QUEUE/00000000000000000000: 300,000 of these; Java: ConsumeQueue
 QueueUnit = Struct(
     "phy_offset" / Int64sb,  # of the record in the CommitLog
     "size" / Int32sb,  # of the record; 0 behind the last unit, 2^31-1 before the first message

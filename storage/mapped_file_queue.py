@@ -28,7 +28,7 @@ class MappedFileQueue:
         self._roll_lock = threading.Lock()  # a roll may meet a preparation that is under way
 
     def load(self) -> None:
-        """Open what lies in the folder. Raises StoreUnusableError or StoreCorruptError, naming the file."""
+        """Open what lies in the folder. Raises a StorageError that names the file."""
         self._disk.make_dirs(self._folder)
         names = [name for name in self._disk.names(self._folder) if is_file_name(name)]
         files: list[MappedFile] = []

@@ -193,7 +193,7 @@ class MessageStore:
         self.commit_log.files.prepare_next(self.commit_log.max_offset)
 
     def flush(self) -> None:
-        """Make every published record durable. Raises FlushFailedError; then the store is done for."""
+        """Make every published record durable. After a FlushFailedError the store is read-only."""
         last = self.commit_log.last
         with self._flush_lock:
             try:

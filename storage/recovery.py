@@ -64,7 +64,7 @@ class Recovery:
         self._last: CheckedRecord | None = None
 
     def run(self, *, clean_stop: bool) -> RecoveryReport:
-        """Raises StoreCorruptError if good files follow a damaged one: then a person must decide."""
+        """Raises StoreCorruptError if good files follow a damaged one: a person must decide."""
         known = self._checkpoint_record(clean_stop=clean_stop)
         clean_stop = clean_stop and known is not None
         start = self._start(known, clean_stop=clean_stop)

@@ -1,9 +1,9 @@
 """The JSON tables under config/: replaced atomically, with the previous version kept as `.bak`.
 
-Java's ConfigManager moves topics.json to topics.json.bak and then writes topics.json anew, so a crash
-in between leaves only the backup; its load falls back to that, and so does ours. Here the new version
-is complete and synced before it takes the name, so readers of either kind find one or the other.
-Called by the owner of each table, on its lane; a table has one writer.
+Java's ConfigManager moves topics.json to topics.json.bak and then writes topics.json anew, so a
+crash in between leaves only the backup; its load falls back to that, and so does ours. Here the new
+version is complete and synced before it takes the name, so readers of either kind find one or the
+other. Called by the owner of each table, on its lane; a table has one writer.
 """
 
 from pathlib import Path
@@ -34,14 +34,33 @@ def save(path: Path, data: bytes, *, disk: Disk = _REAL_DISK) -> None:
 
 
 class JsonTable:
-    """One table's file: load() and save() with its path and disk already said."""
+    """One table's file, with its path and disk already said."""
 
     def __init__(self, path: Path, *, disk: Disk = _REAL_DISK) -> None:
         self.path = path
         self._disk = disk
 
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def versions(self) -> list[bytes]:
+        """The table and its backup, newest first, as far as there are any."""
+        texts = (_read(path, self._disk) for path in (self.path, _backup(self.path)))
+        return [text for text in texts if text]
+
+    @property
+    def name(self) -> str:
+        """How to name it to a user."""
+        return str(self.path)
+
     def load(self) -> bytes | None:
         return load(self.path, disk=self._disk)
+
+    def versions(self) -> list[bytes]:
+        """What is on disk, newest first, for a reader that may find the newest unreadable."""
+        found = (_read(path, self._disk) for path in (self.path, _backup(self.path)))
+        return [data for data in found if data]
 
     def save(self, data: bytes) -> None:
         save(self.path, data, disk=self._disk)
