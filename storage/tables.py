@@ -42,15 +42,6 @@ class JsonTable:
 
     @property
     def name(self) -> str:
-        return str(self.path)
-
-    def versions(self) -> list[bytes]:
-        """The table and its backup, newest first, as far as there are any."""
-        texts = (_read(path, self._disk) for path in (self.path, _backup(self.path)))
-        return [text for text in texts if text]
-
-    @property
-    def name(self) -> str:
         """How to name it to a user."""
         return str(self.path)
 
