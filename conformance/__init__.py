@@ -1,0 +1,1 @@
+"""The conformance suite: cases that any RocketMQ-compatible server can be run against."""

@@ -1,0 +1,1 @@
+"""Sockets, time, threads and policy: the name server and the broker."""

@@ -1,0 +1,1 @@
+"""The store as a Spark data source."""

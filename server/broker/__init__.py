@@ -1,0 +1,1 @@
+"""The broker: its parts, its state and its handlers."""

@@ -1,0 +1,5 @@
+"""Handlers of the broker's request codes; importing this package fills `broker_handlers`."""
+
+from pyritemq.server.broker.processors import clients, locks, offsets, pull, send, topics
+
+__all__ = ["clients", "locks", "offsets", "pull", "send", "topics"]

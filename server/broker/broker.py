@@ -1,0 +1,126 @@
+"""The broker: what a handler may reach, as named parts.  It has no logic of its own.
+
+Each part says in its own module which lane owns it and what its lock is.  Background work (flush,
+persisted tables, scans, registration, long-polls) runs under `run`, on the trio loop, with blocking
+calls moved to threads.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import trio
+
+from pyritemq.server.broker.long_polling import LongPolling
+from pyritemq.server.broker.registration import Registration
+from pyritemq.server.broker.state.channels import (
+    ConsumerTable,
+    ProducerTable,
+    notify_consumer_ids_changed,
+)
+from pyritemq.server.broker.state.groups import SubscriptionGroupTable
+from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
+from pyritemq.server.broker.state.queue_locks import QueueLocks
+from pyritemq.server.broker.state.topics import TopicTable
+from pyritemq.server.broker.store_config import store_config
+from pyritemq.server.broker.unique_ids import UniqueIds
+from pyritemq.server.connection import packed_host
+from pyritemq.server.lanes import Lane
+from pyritemq.storage.errors import StorageError
+from pyritemq.storage.message_store import MessageStore
+from pyritemq.storage.tables import JsonTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyritemq.compat.broker_conf import BrokerConfig
+    from pyritemq.server.clock import Clock
+    from pyritemq.server.connection import Channel
+    from pyritemq.server.dispatch import Dispatcher
+
+logger = logging.getLogger(__name__)
+
+
+CLIENT_SCAN_SECONDS = 10
+"""Java's ClientHousekeepingService."""
+
+
+class Broker:
+    """The parts of one broker."""
+
+    READ: ClassVar[int] = 4
+    WRITE: ClassVar[int] = 2
+
+    def __init__(self, config: BrokerConfig, *, advertised: tuple[str, int], clock: Clock) -> None:
+        host, port = advertised
+        self.config = config
+        self.clock = clock
+        self.advertised_address = f"{host}:{port}"
+        self.store_host = packed_host(host, port)
+        self.cluster_property = f"CLUSTER\x01{config.broker_cluster_name}\x02".encode()
+        self.unique_ids = UniqueIds(self.store_host[:-4], clock)
+        self.store = MessageStore.open(store_config(config), now_ms=clock.now_ms)
+        tables = Path(config.store_path_root_dir) / "config"
+        now_ms = clock.now_ms
+        self.topics = TopicTable(config, JsonTable(tables / "topics.json"), now_ms=now_ms)
+        self.groups = SubscriptionGroupTable(
+            config, JsonTable(tables / "subscriptionGroup.json"), now_ms=now_ms
+        )
+        self.offsets = ConsumerOffsetTable(JsonTable(tables / "consumerOffset.json"), now_ms=now_ms)
+        for table in (self.topics, self.groups, self.offsets):
+            table.load()
+        self.producers = ProducerTable(clock)
+        self.consumers = ConsumerTable(clock, on_change=notify_consumer_ids_changed)
+        self.queue_locks = QueueLocks(clock)
+        self.registration = Registration(
+            config, self.topics, advertised_address=self.advertised_address
+        )
+        self.topics.on_change = self.registration.topics_changed
+        self.long_polling: LongPolling
+
+    def connect(self, dispatcher: Dispatcher[Broker]) -> None:
+        """Give held pulls a way back to their lane; called once, before anything is served."""
+        self.long_polling = LongPolling(
+            queue_end=self.store.max_offset,
+            resume=lambda requests: dispatcher.offer(Lane.PULL, requests),
+        )
+
+    def channel_closed(self, channel: Channel) -> None:
+        """A connection is gone; on lane CLIENT."""
+        self.producers.channel_closed(channel)
+        self.consumers.channel_closed(channel)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """All background work, until cancelled; started once the name servers have been told."""
+        config = self.config
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.long_polling.run)
+            every = nursery.start_soon
+            every(_repeat, self.store.housekeep, config.flush_interval_commit_log / 1000)
+            every(_repeat, self.offsets.persist, config.flush_consumer_offset_interval / 1000)
+            every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
+            await nursery.start(self.registration.run)
+            task_status.started()
+
+    def close(self) -> None:
+        """Write everything down; the last call, when no lane runs any more."""
+        self.topics.persist()
+        self.groups.persist()
+        self.offsets.persist()
+        self.store.close()
+
+    def _scan_clients(self) -> None:
+        self.producers.scan()
+        self.consumers.scan()
+
+
+async def _repeat(work: Callable[[], None], seconds: float) -> None:
+    """Call `work` in a thread again and again; a failure is logged and tried again next time."""
+    while True:
+        await trio.sleep(seconds)
+        try:
+            await trio.to_thread.run_sync(work)
+        except (OSError, StorageError):
+            logger.exception("background work failed work=%s", work.__qualname__)

@@ -1,0 +1,332 @@
+"""SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE, on the send lane.
+
+The lane's single thread is the only writer of the CommitLog.  It takes all sends of a drain: each
+is checked and becomes one record (or, for a batch, several); then all records are appended at once,
+all replies are made, and pulls that wait for one of the queues are told once.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyritemq.compat.java_hash import tags_code
+from pyritemq.compat.message_id import make_message_id
+from pyritemq.protocol.codes import RequestCode, ResponseCode
+from pyritemq.protocol.headers.send import decode_send
+from pyritemq.protocol.record import decode_batch
+from pyritemq.protocol.send_reply import encode_send_reply
+from pyritemq.server.broker.long_polling import Arrival
+from pyritemq.server.broker.remarks import see_faq
+from pyritemq.server.broker.state import names
+from pyritemq.server.failures import reply_to_failure
+from pyritemq.server.lanes import Lane
+from pyritemq.server.registry import RequestRefused, broker_handlers
+from pyritemq.storage.messages import MessageToStore, PutStatus
+
+if TYPE_CHECKING:
+    from pyritemq.compat.register_body import TopicConfig
+    from pyritemq.protocol.headers.send import SendFields
+    from pyritemq.server.broker.broker import Broker
+    from pyritemq.server.lanes import Outbox
+    from pyritemq.server.registry import Request
+    from pyritemq.storage.messages import PutResult
+
+TOPIC_LENGTH_MAX = 127
+MULTI_TAGS_FLAG = 1 << 1
+MULTI_TAG = "MULTI_TAG"
+
+CODE_OF_STATUS = {
+    PutStatus.PUT_OK: ResponseCode.SUCCESS,
+    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+}
+"""What counts as sent; everything else is in `_REFUSALS`."""
+
+_REFUSALS = {
+    PutStatus.CREATE_MAPPED_FILE_FAILED: (
+        ResponseCode.SYSTEM_ERROR,
+        "create mapped file failed, server is busy or broken.",
+    ),
+    PutStatus.SERVICE_NOT_AVAILABLE: (
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        (
+            "service not available now. It may be caused by one of the following reasons: "
+            "the broker's disk is full, messages are put to the slave, message store has been "
+            "shut down, etc."
+        ),
+    ),
+    PutStatus.OS_PAGE_CACHE_BUSY: (
+        ResponseCode.SYSTEM_BUSY,
+        "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
+    ),
+    PutStatus.UNKNOWN_ERROR: (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"),
+}
+
+Properties = bytes
+
+
+class _Accepted(NamedTuple):
+    """A request whose records are `messages[first : end]` of the drain."""
+
+    request: Request[Any]
+    first: int
+    end: int
+    queue_id: int
+    unique_id: str | None
+
+
+@broker_handlers.handles_batch(
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    lane=Lane.SEND,
+)
+def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) -> None:
+    messages: list[MessageToStore] = []
+    accepted: list[_Accepted] = []
+    for request in requests:
+        try:
+            accepted.append(_accept(broker, request, messages))
+        except RequestRefused as refusal:
+            _refuse(broker, request, refusal.code, refusal.remark, outbox)
+        except Exception as error:  # noqa: BLE001 - one bad send must not fail its neighbours
+            outbox.add_reply(request, reply_to_failure(request, error))
+    results = broker.store.put_batch(messages)
+    for sent in accepted:
+        _answer(broker, sent, results, outbox)
+    _announce(broker, messages, results)
+
+
+def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore]) -> _Accepted:
+    header = decode_send(request.command)
+    topic = _checked_topic(broker, request, header)
+    queue_id = header.queue_id
+    if queue_id < 0:
+        queue_id = random.randrange(topic.write_queue_nums)  # noqa: S311 - spreads load only
+    sys_flag = header.sys_flag
+    if topic.topic_filter_type == MULTI_TAG:
+        sys_flag |= MULTI_TAGS_FLAG
+    first = len(messages)
+    unique_id: str | None
+    if header.batch:
+        messages.extend(_batch(broker, request, header, queue_id, sys_flag))
+        unique_id = _property(header.properties_utf8, b"UNIQ_KEY") or None
+    else:
+        message, unique_id = _single(broker, request, header, queue_id, sys_flag)
+        messages.append(message)
+    return _Accepted(request, first, len(messages), queue_id, unique_id)
+
+
+def _checked_topic(broker: Broker, request: Request[Any], header: SendFields) -> TopicConfig:
+    name = header.topic
+    topic = broker.topics.get(name)
+    if topic is None:
+        topic = _created_topic(broker, request, header)
+    elif broker.topics.is_closed_to_senders(name):
+        raise RequestRefused(
+            ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden."
+        )
+    if not broker.config.broker_permission & broker.WRITE and topic.order:
+        raise RequestRefused(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{broker.config.broker_ip1}] sending message is forbidden",
+        )
+    if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
+        raise RequestRefused(
+            ResponseCode.INVALID_PARAMETER,
+            f"request queueId[{header.queue_id}] is illegal, {topic} "
+            f"Producer: {request.channel.remote_address}",
+        )
+    return topic
+
+
+def _created_topic(broker: Broker, request: Request[Any], header: SendFields) -> TopicConfig:
+    """The topic of a first send: made after the default topic that the client names."""
+    name = header.topic
+    wrong = names.topic_fault(name)
+    if wrong is not None:
+        raise RequestRefused(ResponseCode.INVALID_PARAMETER, wrong)
+    topic = broker.topics.create_on_send(
+        name,
+        header.default_topic,
+        queue_nums=header.default_topic_queue_nums,
+        unit_mode=header.unit_mode,
+        peer=request.channel.remote_address,
+    )
+    if topic is None:
+        raise RequestRefused(
+            ResponseCode.TOPIC_NOT_EXIST,
+            see_faq(f"topic[{name}] not exist, apply first please!"),
+        )
+    return topic
+
+
+def _single(
+    broker: Broker,
+    request: Request[Any],
+    header: SendFields,
+    queue_id: int,
+    sys_flag: int,
+) -> tuple[MessageToStore, str]:
+    properties = _closed(header.properties_utf8)
+    if b"POP_CK\x01" in properties:
+        properties = _without(properties, b"POP_CK")
+    unique_id = _property(properties, b"UNIQ_KEY")
+    if not unique_id:
+        unique_id = broker.unique_ids.make()
+        properties += f"UNIQ_KEY\x01{unique_id}\x02".encode()
+    message = MessageToStore(
+        header.topic.encode(),
+        queue_id,
+        request.command.body,
+        properties + broker.cluster_property,
+        tags_code=_tags_code(properties),
+        flag=header.flag,
+        sys_flag=sys_flag,
+        born_timestamp=header.born_timestamp,
+        born_host=request.channel.born_host,
+        store_host=broker.store_host,
+        reconsume_times=header.reconsume_times,
+    )
+    return message, unique_id
+
+
+def _batch(
+    broker: Broker,
+    request: Request[Any],
+    header: SendFields,
+    queue_id: int,
+    sys_flag: int,
+) -> list[MessageToStore]:
+    if len(header.topic) > TOPIC_LENGTH_MAX:
+        raise RequestRefused(
+            ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(header.topic)}"
+        )
+    if header.topic.startswith(names.RETRY_TOPIC_PREFIX):
+        raise RequestRefused(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"batch request does not support retry group {header.topic}",
+        )
+    if len(request.command.body) > broker.config.max_message_size:
+        raise _illegal(broker)
+    topic = header.topic.encode()
+    return [
+        MessageToStore(
+            topic,
+            queue_id,
+            body,
+            properties,
+            tags_code=_tags_code(properties),
+            flag=flag,
+            sys_flag=sys_flag,
+            born_timestamp=header.born_timestamp,
+            born_host=request.channel.born_host,
+            store_host=broker.store_host,
+            reconsume_times=header.reconsume_times,
+        )
+        for flag, body, properties in decode_batch(request.command.body)
+    ]
+
+
+def _answer(broker: Broker, sent: _Accepted, results: list[PutResult], outbox: Outbox) -> None:
+    command = sent.request.command
+    if command.is_oneway:
+        return
+    result = results[sent.first]
+    code = CODE_OF_STATUS.get(result.status)
+    if code is None:
+        refusal = _REFUSALS.get(result.status)
+        if refusal is None:
+            illegal = _illegal(broker)
+            refusal = illegal.code, illegal.remark
+        _refuse(broker, sent.request, *refusal, outbox)
+        return
+    store_host = broker.store_host
+    if sent.end - sent.first == 1:
+        message_ids = make_message_id(store_host, result.phy_offset)
+    else:
+        parts = results[sent.first : sent.end]
+        message_ids = ",".join(make_message_id(store_host, part.phy_offset) for part in parts)
+    outbox.add(
+        sent.request.channel,
+        encode_send_reply(
+            command,
+            code,
+            msg_id=message_ids,
+            queue_id=sent.queue_id,
+            queue_offset=result.queue_offset,
+            transaction_id=sent.unique_id,
+            region_id=broker.config.region_id,
+            trace_on=broker.config.trace_on,
+        ),
+    )
+
+
+def _announce(broker: Broker, messages: list[MessageToStore], results: list[PutResult]) -> None:
+    """Tell the long-polls of this drain's queues, after the store has published them."""
+    long_polling = broker.long_polling
+    if not long_polling.anybody_waits:
+        return
+    arrived: dict[tuple[str, int], tuple[int, set[int]]] = {}
+    for message, result in zip(messages, results, strict=True):
+        key = (message.topic.decode(), message.queue_id)
+        if not long_polling.is_awaited(key):
+            continue
+        _, tags = arrived.get(key, (0, set()))
+        tags.add(message.tags_code or 0)
+        arrived[key] = result.queue_offset + 1, tags
+    long_polling.announce(
+        [Arrival(key, end, frozenset(tags)) for key, (end, tags) in arrived.items()]
+    )
+
+
+def _refuse(
+    broker: Broker, request: Request[Any], code: ResponseCode, remark: str, outbox: Outbox
+) -> None:
+    """Refusals of sends carry the same two fields as replies, as Java's do."""
+    fields = {
+        "MSG_REGION": broker.config.region_id,
+        "TRACE_ON": "true" if broker.config.trace_on else "false",
+    }
+    outbox.add_reply(request, request.command.make_reply(code, remark, fields))
+
+
+def _illegal(broker: Broker) -> RequestRefused:
+    return RequestRefused(
+        ResponseCode.MESSAGE_ILLEGAL,
+        "the message is illegal, maybe msg body or properties length not matched. msg body length "
+        f"limit {broker.config.max_message_size}B, msg properties length limit 32KB.",
+    )
+
+
+def _closed(properties: Properties) -> Properties:
+    """Properties that end with their separator, so that one more can be put behind them."""
+    if properties and not properties.endswith(b"\x02"):
+        return properties + b"\x02"
+    return properties
+
+
+def _property(properties: Properties, name: bytes) -> str:
+    """One property's text, or nothing, without taking all of them apart."""
+    key = name + b"\x01"
+    start = properties.find(key)
+    while start > 0 and properties[start - 1] != 2:
+        start = properties.find(key, start + 1)
+    if start < 0:
+        return ""
+    start += len(key)
+    end = properties.find(b"\x02", start)
+    return properties[start : end if end >= 0 else None].decode()
+
+
+def _without(properties: Properties, name: bytes) -> Properties:
+    key = name + b"\x01"
+    return b"".join(
+        pair + b"\x02" for pair in properties.split(b"\x02") if pair and not pair.startswith(key)
+    )
+
+
+def _tags_code(properties: Properties) -> int:
+    return tags_code(_property(properties, b"TAGS"))

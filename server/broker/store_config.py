@@ -1,0 +1,39 @@
+"""The store's settings out of broker.conf's: the one place where the two vocabularies meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pyritemq.storage.config import FlushDiskType, StoreConfig
+
+if TYPE_CHECKING:
+    from pyritemq.compat.broker_conf import BrokerConfig
+
+UNIT_BYTES = 20
+
+
+def store_config(config: BrokerConfig) -> StoreConfig:
+    """What `MessageStore.open` needs to know."""
+    return StoreConfig(
+        root=Path(config.store_path_root_dir),
+        commit_log_path=Path(config.commit_log_dir),
+        commit_log_file_size=config.mapped_file_size_commit_log,
+        consume_queue_file_units=config.consume_queue_file_size // UNIT_BYTES,
+        flush_disk_type=cast("FlushDiskType", config.flush_disk_type),
+        flush_interval_commit_log_ms=config.flush_interval_commit_log,
+        flush_commit_log_least_pages=config.flush_commit_log_least_pages,
+        flush_commit_log_thorough_interval_ms=config.flush_commit_log_thorough_interval,
+        flush_interval_consume_queue_ms=config.flush_interval_consume_queue,
+        flush_consume_queue_thorough_interval_ms=config.flush_consume_queue_thorough_interval,
+        sync_flush_timeout_ms=config.sync_flush_timeout,
+        message_size_max=config.max_message_size,
+        check_crc_on_recover=config.check_crc_on_recover,
+        message_delay_level=config.message_delay_level,
+        filter_bytes_max=config.max_filter_message_size,
+        transfer_bytes_max_in_memory=config.max_transfer_bytes_on_message_in_memory,
+        transfer_count_max_in_memory=config.max_transfer_count_on_message_in_memory,
+        transfer_bytes_max_in_disk=config.max_transfer_bytes_on_message_in_disk,
+        transfer_count_max_in_disk=config.max_transfer_count_on_message_in_disk,
+        access_message_in_memory_max_ratio=config.access_message_in_memory_max_ratio,
+    )

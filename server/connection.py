@@ -1,0 +1,259 @@
+"""One client connection: the loop's side (`Connection`) and what lane threads may hold (`Channel`).
+
+All of `Connection` runs on the trio loop.  Frames go out with one send where the socket takes them;
+what it does not take waits in `_backlog` and a writer task, started only then, finishes the job.
+A peer that does not read is not read from either once `BACKLOG_HIGH_BYTES` wait for it, and is
+closed at `BACKLOG_MAX_BYTES`, so a connection's memory is bounded by what it asked for.
+
+`Channel` is safe to use from any thread: it only posts to the loop.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import struct
+from collections import deque
+from typing import TYPE_CHECKING
+
+import trio
+
+from pyritemq.protocol.errors import ProtocolError
+from pyritemq.protocol.frames import FrameDecoder
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from pyritemq.protocol.command import Command
+    from pyritemq.server.lanes import Buffer
+
+logger = logging.getLogger(__name__)
+
+READ_BYTES = 128 * 1024
+"""One read: several hundred small sends; more would only delay the first of them."""
+
+BACKLOG_HIGH_BYTES = 4 * 1024 * 1024
+"""Above this we stop reading requests of the peer: a few full pulls of 256 KiB for each queue."""
+
+BACKLOG_MAX_BYTES = 256 * 1024 * 1024
+"""Above this the peer is closed; only a peer that asks for much and reads nothing gets here."""
+
+IOV_MAX = 1024
+"""Buffers in one sendmsg; Linux's own limit."""
+
+JOIN_MAX_BYTES = 64 * 1024
+"""Up to this size one joined send is cheaper than sendmsg with many small buffers."""
+
+
+class Channel:
+    """A connection as the rest of the server sees it; compared by identity."""
+
+    __slots__ = (
+        "_connection",
+        "_loop",
+        "born_host",
+        "closed",
+        "local_address",
+        "remote_address",
+        "remote_ip",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        loop: trio.lowlevel.TrioToken,
+        *,
+        remote: tuple[str, int],
+        local: tuple[str, int],
+    ) -> None:
+        self._connection = connection
+        self._loop = loop
+        self.remote_ip = remote[0]
+        self.remote_address = f"{remote[0]}:{remote[1]}"
+        self.local_address = f"{local[0]}:{local[1]}"
+        self.born_host = packed_host(*remote)
+        self.closed = False
+
+    def post(self, *commands: Command) -> None:
+        """Queue frames for the peer; from any thread, dropped if the connection is gone."""
+        if self.closed:
+            return
+        frames: list[Buffer] = [command.encode() for command in commands]
+        self._in_loop(self._connection.write, frames)
+
+    def close(self) -> None:
+        """Close the connection soon; from any thread."""
+        if not self.closed:
+            self._in_loop(self._connection.close)
+
+    def write(self, buffers: list[Buffer]) -> None:
+        """Write at once; on the loop only."""
+        self._connection.write(buffers)
+
+    def _in_loop(self, function: Callable[..., object], *args: object) -> None:
+        try:
+            self._loop.run_sync_soon(function, *args)
+        except trio.RunFinishedError:
+            self.closed = True
+
+
+class Connection:
+    """Reads frames from a socket and writes frames to it, on the loop."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        nursery: trio.Nursery,
+        loop: trio.lowlevel.TrioToken,
+        frame_max: int,
+        received: Callable[[Channel, list[Command]], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._sock = sock
+        self._nursery = nursery
+        self._received = received
+        self._now = now
+        self._decoder = FrameDecoder(frame_max)
+        self._backlog: deque[memoryview] = deque()
+        self.backlog_bytes = 0
+        self._drained = trio.Event()
+        self.last_active = now()
+        self.channel = Channel(
+            self,
+            loop,
+            remote=sock.getpeername()[:2],
+            local=sock.getsockname()[:2],
+        )
+
+    async def serve(self) -> None:
+        """Read until the peer closes, breaks the protocol or is closed by us."""
+        try:
+            await self._read_frames()
+        except ProtocolError as error:
+            logger.warning(
+                "connection closed peer=%s reason=%s", self.channel.remote_address, error
+            )
+        except (OSError, trio.ClosedResourceError):
+            pass
+        finally:
+            self.close()
+
+    async def _read_frames(self) -> None:
+        sock = self._sock
+        feed = self._decoder.feed
+        received = self._received
+        channel = self.channel
+        while not channel.closed:
+            await trio.lowlevel.wait_readable(sock)
+            try:
+                data = sock.recv(READ_BYTES)
+            except BlockingIOError:
+                continue
+            if not data:
+                return
+            self.last_active = self._now()
+            commands = feed(data)
+            if commands:
+                received(channel, commands)
+            if self.backlog_bytes > BACKLOG_HIGH_BYTES:
+                await self._drained.wait()
+
+    def write(self, buffers: list[Buffer]) -> None:
+        """Send now what the socket takes and keep the rest in order."""
+        if self.channel.closed:
+            return
+        if self._backlog:
+            self._keep(buffers)
+            return
+        try:
+            left = _send_some(self._sock, buffers)
+        except OSError:
+            self.close()
+            return
+        self.last_active = self._now()
+        if left:
+            self._drained = trio.Event()
+            self._keep(left)
+            self._nursery.start_soon(self._write_backlog)
+
+    def close(self) -> None:
+        """Close the socket and wake whoever waits on it; a second call does nothing."""
+        if self.channel.closed:
+            return
+        self.channel.closed = True
+        trio.lowlevel.notify_closing(self._sock)
+        self._sock.close()
+        self._backlog.clear()
+        self.backlog_bytes = 0
+        self._drained.set()
+
+    def _keep(self, buffers: list[Buffer]) -> None:
+        for buffer in buffers:
+            view = memoryview(buffer)
+            self._backlog.append(view)
+            self.backlog_bytes += len(view)
+        if self.backlog_bytes > BACKLOG_MAX_BYTES:
+            logger.warning(
+                "connection closed peer=%s reason=does_not_read bytes=%d",
+                self.channel.remote_address,
+                self.backlog_bytes,
+            )
+            self.close()
+
+    async def _write_backlog(self) -> None:
+        try:
+            while self._backlog:
+                await trio.lowlevel.wait_writable(self._sock)
+                self._send_from_backlog()
+        except (OSError, trio.ClosedResourceError):
+            self.close()
+        self._drained.set()
+
+    def _send_from_backlog(self) -> None:
+        backlog = self._backlog
+        parts = [backlog[index] for index in range(min(len(backlog), IOV_MAX))]
+        try:
+            sent = self._sock.sendmsg(parts)
+        except BlockingIOError:
+            return
+        self.last_active = self._now()
+        self.backlog_bytes -= sent
+        while sent:
+            head = backlog[0]
+            if sent < len(head):
+                backlog[0] = head[sent:]
+                break
+            sent -= len(head)
+            backlog.popleft()
+
+
+def _send_some(sock: socket.socket, buffers: list[Buffer]) -> list[Buffer]:
+    """Send what the socket takes at once; returns what is left."""
+    total = sum(map(len, buffers))
+    if len(buffers) > 1 and total <= JOIN_MAX_BYTES:
+        buffers = [b"".join(buffers)]
+    try:
+        sent = sock.send(buffers[0]) if len(buffers) == 1 else sock.sendmsg(buffers[:IOV_MAX])
+    except BlockingIOError:
+        return buffers
+    if sent == total:
+        return []
+    return _after(buffers, sent)
+
+
+def _after(buffers: list[Buffer], sent: int) -> list[Buffer]:
+    for index, buffer in enumerate(buffers):
+        if sent < len(buffer):
+            return [memoryview(buffer)[sent:], *buffers[index + 1 :]]
+        sent -= len(buffer)
+    return []
+
+
+def packed_host(ip: str, port: int) -> bytes:
+    """An address as message records hold it: 4 or 16 bytes of IP, then the port as 4 bytes."""
+    address = ipaddress.ip_address(ip.partition("%")[0])
+    if address.version == 6 and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address.packed + struct.pack(">i", port)

@@ -1,0 +1,357 @@
+"""Starting and stopping: what runs in a process, in which order it comes up and goes down.
+
+A stop (SIGTERM, SIGINT) is orderly: the broker leaves the name servers, stops accepting, lets its
+lanes finish, writes its tables and closes its store; then the name server stops.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import trio
+
+import pyritemq.server.broker.processors
+import pyritemq.server.namesrv.processors  # noqa: F401 - both fill the registries of handlers
+from pyritemq.server.broker.broker import Broker
+from pyritemq.server.clock import SystemClock
+from pyritemq.server.host import resolve
+from pyritemq.server.lanes import Lane
+from pyritemq.server.listener import AddressInUse, bind
+from pyritemq.server.metrics import render_lanes, serve_metrics
+from pyritemq.server.namesrv.namesrv import NameServer
+from pyritemq.server.registry import broker_handlers, namesrv_handlers
+from pyritemq.server.remoting_server import RemotingServer
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from pyritemq.compat.broker_conf import BrokerConfig
+    from pyritemq.compat.namesrv_conf import NamesrvConfig
+    from pyritemq.server.lanes import LanePool
+
+    Signalled = Callable[[], Awaitable[None]]
+
+VIP_PORT_DISTANCE = 2
+"""Clients with the VIP channel on connect to the broker's port minus two."""
+
+BROKER_PORT_STEP = 10
+"""Between brokers of one machine: room for the VIP channel below and replication above."""
+
+FREE_PORT_TRIES = 20
+
+NAMESRV_LANES = {Lane.CLIENT: (1, 50_000), Lane.ADMIN: (1, 10_000)}
+"""Threads and capacity; capacities are clientRequestThreadPoolQueueCapacity's and
+defaultThreadPoolQueueCapacity's.  The name server never blocks, so one thread each will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says beyond Java's properties."""
+
+    advertise: str | None = None
+    metrics_port: int | None = None
+    brokers: int = 1
+    config_path: str | None = None
+    log_level: str = "warning"
+
+
+def serve(namesrv_config: NamesrvConfig, broker_config: BrokerConfig, options: Options) -> None:
+    """Name server and broker(s) until a signal."""
+    if options.brokers > 1:
+        trio.run(_until_signal, partial(_serve_many, namesrv_config, broker_config, options))
+    else:
+        trio.run(_until_signal, partial(_serve_one, namesrv_config, broker_config, options))
+
+
+def serve_namesrv(config: NamesrvConfig, options: Options) -> None:
+    """A name server until a signal."""
+    trio.run(_until_signal, partial(_serve_namesrv, config, options))
+
+
+def serve_broker(config: BrokerConfig, options: Options) -> None:
+    """A broker until a signal."""
+    trio.run(_until_signal, partial(_serve_broker, config, options))
+
+
+class RunningNamesrv:
+    """A name server that listens; `run` serves until `stop`."""
+
+    def __init__(self, config: NamesrvConfig) -> None:
+        sock = bind(config.bind_address, config.listen_port)
+        config.listen_port = sock.getsockname()[1]
+        self.config = config
+        self.service = NameServer(config, clock=SystemClock())
+        self.server = RemotingServer(
+            self.service, namesrv_handlers, [sock], lane_sizes=NAMESRV_LANES
+        )
+
+    @property
+    def address(self) -> str:
+        """Where a broker of the same machine finds it."""
+        host = self.config.bind_address
+        return f"{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{self.config.listen_port}"  # noqa: S104
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.server.run)
+            nursery.start_soon(self.service.run)
+            task_status.started()
+            await self.server.stopped.wait()
+            nursery.cancel_scope.cancel()
+
+    def announce(self) -> None:
+        click.echo(
+            "The Name Server boot success. serializeType=JSON, "
+            f"address {self.config.bind_address}:{self.config.listen_port}"
+        )
+
+
+class RunningBroker:
+    """A broker that listens, with its store open; `run` serves until `stop`."""
+
+    def __init__(self, config: BrokerConfig, *, advertise: str | None) -> None:
+        sockets = bind_with_vip(config.bind_address, config.listen_port)
+        try:
+            config.listen_port = sockets[0].getsockname()[1]
+            host, port = _advertised(advertise, config)
+            self.broker = Broker(config, advertised=(host, port), clock=SystemClock())
+        except BaseException:
+            for sock in sockets:
+                sock.close()
+            raise
+        self.config = config
+        self.server = RemotingServer(
+            self.broker, broker_handlers, sockets, lane_sizes=lane_sizes(config)
+        )
+        self.broker.connect(self.server.dispatcher)
+        self.closed = trio.Event()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self.server.run)
+                await nursery.start(self.broker.run)
+                task_status.started()
+                await self.server.stopped.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(self.broker.close)
+            self.closed.set()
+
+    async def stop(self) -> None:
+        """Leave the name servers first, so that clients look elsewhere; then finish the work."""
+        await self.broker.registration.stop()
+        self.server.stop()
+
+    def announce(self) -> None:
+        line = (
+            f"The broker[{self.config.broker_name}, {self.broker.advertised_address}] boot success."
+        )
+        line += " serializeType=JSON"
+        if self.config.namesrv_addr:
+            line += f" and name server is {self.config.namesrv_addr}"
+        click.echo(line)
+
+
+def lane_sizes(config: BrokerConfig) -> dict[Lane, tuple[int, int]]:
+    """Threads and capacity of each lane; the capacities are Java's settings.
+
+    The send lane is the only writer of the CommitLog and so always has one thread.  The others have
+    few: Python threads add no speed, only room for reads that wait for a disk.
+    """
+    return {
+        Lane.SEND: (1, config.send_thread_pool_queue_capacity),
+        Lane.PULL: (4, config.pull_thread_pool_queue_capacity),
+        Lane.ACK: (1, config.ack_thread_pool_queue_capacity),
+        Lane.QUERY: (2, config.query_thread_pool_queue_capacity),
+        Lane.CLIENT: (1, config.client_manager_thread_pool_queue_capacity),
+        Lane.CONSUMER: (1, config.consumer_manager_thread_pool_queue_capacity),
+        Lane.TRANSACTION: (1, config.end_transaction_pool_queue_capacity),
+        Lane.ADMIN: (2, config.admin_broker_thread_pool_queue_capacity),
+        Lane.REPLY: (1, config.reply_thread_pool_queue_capacity),
+        Lane.REPLICATION: (1, config.admin_broker_thread_pool_queue_capacity),
+    }
+
+
+def bind_with_vip(host: str, port: int) -> list[socket.socket]:
+    """The broker's two listening sockets: its port and the VIP channel's, two below."""
+    if port:
+        main = bind(host, port)
+        try:
+            return [main, bind(host, port - VIP_PORT_DISTANCE)]
+        except AddressInUse:
+            main.close()
+            raise
+    for _ in range(FREE_PORT_TRIES):
+        main = bind(host, 0)
+        try:
+            return [main, bind(host, main.getsockname()[1] - VIP_PORT_DISTANCE)]
+        except AddressInUse:
+            main.close()
+    raise AddressInUse(f"cannot find a free pair of ports on {host}")
+
+
+def _advertised(advertise: str | None, config: BrokerConfig) -> tuple[str, int]:
+    """The address for routes and message ids: `--advertise`, else brokerIP1 and the port."""
+    if advertise is None:
+        return resolve(config.broker_ip1), config.listen_port
+    host, colon, port = advertise.rpartition(":")
+    if not colon:
+        return resolve(advertise), config.listen_port
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"--advertise {advertise}: {port!r} is not a port number")
+    return resolve(host.strip("[]")), int(port)
+
+
+async def _serve_one(
+    namesrv_config: NamesrvConfig,
+    broker_config: BrokerConfig,
+    options: Options,
+    signalled: Signalled,
+) -> None:
+    namesrv = RunningNamesrv(namesrv_config)
+    broker_config.namesrv_addr = namesrv.address
+    broker = RunningBroker(broker_config, advertise=options.advertise)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(namesrv.run)
+        namesrv.announce()
+        await nursery.start(broker.run)
+        broker.announce()
+        lanes = {"namesrv": namesrv.server.lanes, "broker": broker.server.lanes}
+        nursery.start_soon(_metrics, options.metrics_port, broker_config.bind_address, lanes)
+        await signalled()
+        await broker.stop()
+        await broker.closed.wait()
+        namesrv.server.stop()
+        await namesrv.server.stopped.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def _serve_namesrv(config: NamesrvConfig, options: Options, signalled: Signalled) -> None:
+    namesrv = RunningNamesrv(config)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(namesrv.run)
+        namesrv.announce()
+        lanes = {"namesrv": namesrv.server.lanes}
+        nursery.start_soon(_metrics, options.metrics_port, config.bind_address, lanes)
+        await signalled()
+        namesrv.server.stop()
+        await namesrv.server.stopped.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def _serve_broker(config: BrokerConfig, options: Options, signalled: Signalled) -> None:
+    broker = RunningBroker(config, advertise=options.advertise)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.run)
+        broker.announce()
+        lanes = {"broker": broker.server.lanes}
+        nursery.start_soon(_metrics, options.metrics_port, config.bind_address, lanes)
+        await signalled()
+        await broker.stop()
+        await broker.closed.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def _serve_many(
+    namesrv_config: NamesrvConfig,
+    broker_config: BrokerConfig,
+    options: Options,
+    signalled: Signalled,
+) -> None:
+    """A name server here and each broker in a process of its own."""
+    namesrv = RunningNamesrv(namesrv_config)
+    brokers = BrokerProcesses()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(namesrv.run)
+        namesrv.announce()
+        async with trio.open_nursery() as children:
+            for index in range(options.brokers):
+                command = _broker_command(namesrv, broker_config, options, index)
+                children.start_soon(brokers.run, command)
+            children.start_soon(brokers.stop_when, signalled)
+        namesrv.server.stop()
+        await namesrv.server.stopped.wait()
+        nursery.cancel_scope.cancel()
+    if brokers.failure is not None:
+        raise brokers.failure
+
+
+async def _metrics(
+    port: int | None, host: str, services: Mapping[str, Mapping[Lane, LanePool]]
+) -> None:
+    if port is not None:
+        await serve_metrics(bind(host, port), lambda: render_lanes(services))
+
+
+async def _until_signal(serve: Callable[[Signalled], Awaitable[None]]) -> None:
+    """Run `serve` with SIGTERM and SIGINT caught from the start, so that none is lost."""
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+
+        async def signalled() -> None:
+            async for _ in signals:
+                return
+
+        await serve(signalled)
+
+
+class BrokerProcesses:
+    """Broker processes that live and die together."""
+
+    def __init__(self) -> None:
+        self._stop = trio.Event()
+        self.failure: ValueError | None = None
+
+    async def stop_when(self, signalled: Signalled) -> None:
+        """End all of them with SIGTERM on a signal, or when one of them has failed."""
+        async with trio.open_nursery() as nursery:
+
+            async def wait_for_signal() -> None:
+                await signalled()
+                self._stop.set()
+
+            nursery.start_soon(wait_for_signal)
+            await self._stop.wait()
+            nursery.cancel_scope.cancel()
+
+    async def run(self, command: list[str]) -> None:
+        """One process, until it ends."""
+        process = await trio.lowlevel.open_process(command, stdin=subprocess.DEVNULL)
+        async with trio.open_nursery() as nursery:
+
+            async def end() -> None:
+                await self._stop.wait()
+                process.terminate()
+
+            nursery.start_soon(end)
+            code = await process.wait()
+            nursery.cancel_scope.cancel()
+        if not self._stop.is_set():
+            self.failure = ValueError(f"a broker process ended with exit code {code}")
+            self._stop.set()
+
+
+def _broker_command(
+    namesrv: RunningNamesrv, config: BrokerConfig, options: Options, index: int
+) -> list[str]:
+    name = f"{config.broker_name}-{index}"
+    port = config.listen_port + index * BROKER_PORT_STEP if config.listen_port else 0
+    command = [sys.executable, "-m", "pyritemq.server", "broker", "-n", namesrv.address]
+    command += ["--name", name, "--store", str(Path(config.store_path_root_dir) / name)]
+    command += ["--listen", config.bind_address, "--port", str(port)]
+    command += ["--log-level", options.log_level]
+    if options.config_path is not None:
+        command += ["-c", options.config_path]
+    if options.advertise is not None:
+        # Each broker needs a port of its own, so only the host can be shared.
+        command += ["--advertise", options.advertise.rpartition(":")[0] or options.advertise]
+    return command

@@ -1,0 +1,106 @@
+"""A service on the network: its listener, its dispatcher and its lanes, run as one.
+
+`run` lives on the trio loop.  A stop is orderly: no new connections, then the lanes finish what
+they have, then their replies are written, then connections close.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import trio
+
+from pyritemq.server.dispatch import Dispatcher
+from pyritemq.server.listener import Listener
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping
+
+    from pyritemq.server.connection import Channel
+    from pyritemq.server.lanes import Lane, LanePool, Outbox
+    from pyritemq.server.registry import Registry
+
+
+class Service(Protocol):
+    """What the network side needs to know of a broker or a name server."""
+
+    def channel_closed(self, channel: Channel) -> None:
+        """A connection is gone; called on lane CLIENT."""
+
+
+ServiceT = TypeVar("ServiceT", bound=Service)
+
+FRAME_MAX_BYTES = 16 * 1024 * 1024
+"""Java's com.rocketmq.remoting.frameMaxLength."""
+
+
+class RemotingServer(Generic[ServiceT]):
+    """Serves one service's request codes on its listening sockets."""
+
+    def __init__(
+        self,
+        service: ServiceT,
+        registry: Registry[ServiceT],
+        sockets: list[socket.socket],
+        *,
+        lane_sizes: Mapping[Lane, tuple[int, int]],
+        frame_max: int = FRAME_MAX_BYTES,
+    ) -> None:
+        self.dispatcher = Dispatcher(
+            service,
+            registry,
+            lane_sizes=lane_sizes,
+            post=self._post,
+            channel_closed=service.channel_closed,
+        )
+        self.listener = Listener(
+            sockets,
+            frame_max=frame_max,
+            received=self.dispatcher.received,
+            closed=self.dispatcher.closed,
+        )
+        self._loop: trio.lowlevel.TrioToken | None = None
+        self._stop = trio.Event()
+        self.stopped = trio.Event()
+
+    @property
+    def lanes(self) -> dict[Lane, LanePool]:
+        return self.dispatcher.lanes
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until `stop` or cancellation."""
+        self._loop = trio.lowlevel.current_trio_token()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.listener.run)
+                task_status.started()
+                await self._stop.wait()
+                self.listener.stop_accepting()
+                await self._finish_lanes()
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._finish_lanes()
+            self.stopped.set()
+
+    def stop(self) -> None:
+        """Begin an orderly stop; `run` returns when it is over."""
+        self._stop.set()
+
+    async def _finish_lanes(self) -> None:
+        await trio.to_thread.run_sync(self.dispatcher.close)
+        # The lanes' last replies are on their way to the loop: let it write them.
+        await trio.lowlevel.checkpoint()
+
+    def _post(self, outbox: Outbox) -> None:
+        assert self._loop is not None
+        try:
+            self._loop.run_sync_soon(_deliver, outbox)
+        except trio.RunFinishedError:
+            return
+
+
+def _deliver(outbox: Outbox) -> None:
+    for channel, buffers in outbox.chunks.items():
+        channel.write(buffers)
