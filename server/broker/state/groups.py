@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyritemq.compat.broker_conf import BrokerConfig
-    from pyritemq.server.broker.state.table_file import TableFile
+    from pyritemq.storage.tables import JsonTable
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ class GroupSnapshot(NamedTuple):
 class SubscriptionGroupTable:
     """Consumer groups by name."""
 
-    def __init__(self, config: BrokerConfig, file: TableFile, *, now_ms: Callable[[], int]) -> None:
+    def __init__(self, config: BrokerConfig, file: JsonTable, *, now_ms: Callable[[], int]) -> None:
         self._config = config
         self._file = file
         self._now_ms = now_ms

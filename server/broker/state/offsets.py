@@ -23,7 +23,7 @@ from pyritemq.server.broker.state.topics import next_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyritemq.server.broker.state.table_file import TableFile
+    from pyritemq.storage.tables import JsonTable
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class ConsumerOffsetTable:
     """Committed, pulled and reset offsets."""
 
     def __init__(
-        self, file: TableFile, *, now_ms: Callable[[], int], use_reset: bool = True
+        self, file: JsonTable, *, now_ms: Callable[[], int], use_reset: bool = True
     ) -> None:
         self._file = file
         self._now_ms = now_ms

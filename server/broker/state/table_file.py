@@ -1,15 +1,16 @@
-"""Where a table of the broker is kept between runs; the tables themselves know only this.
+"""Reading a broker table at start: the newest version on disk that makes sense.
 
-`read_newest` runs at start; `save` runs on whichever lane changed the table, one at a time for
-each table.
+Java's ConfigManager turns to the backup when a file is missing, empty or cannot be parsed.  The
+first two are the store's business (`storage.tables`), the third is known only to the table.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pyritemq.storage.errors import StoreCorrupt
+from pyritemq.storage import tables
+from pyritemq.storage.errors import StoreCorruptError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,32 +20,24 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class TableFile(Protocol):
-    """A small file that is replaced whole."""
+def read_newest(file: tables.JsonTable, decode: Callable[[bytes], T]) -> T | None:
+    """The table, or None if there is no file; `decode` raises ValueError or TypeError.
 
-    @property
-    def name(self) -> str:
-        """How to name it to a user."""
-
-    def versions(self) -> list[bytes]:
-        """What is on disk, newest first; empty at the first start."""
-
-    def save(self, data: bytes) -> None:
-        """Put `data` in place of what is there; a crash leaves the old or the new, whole."""
-
-
-def read_newest(file: TableFile, decode: Callable[[bytes], T]) -> T | None:
-    """The newest version that can be read, or None if there is no file.
-
-    Raises StoreCorrupt when there are versions and none is readable: to start with an empty table
+    Raises StoreCorruptError when neither file nor backup can be read: to start with an empty table
     then would lose what it held at the next save.
     """
-    versions = file.versions()
-    for data in versions:
-        try:
-            return decode(data)
-        except (ValueError, TypeError) as error:
-            logger.warning("table version unreadable file=%s reason=%s", file.name, error)
-    if versions:
-        raise StoreCorrupt(f"{file.name} cannot be read, nor can its backup")
-    return None
+    newest = file.load()
+    if newest is None:
+        return None
+    try:
+        return decode(newest)
+    except (ValueError, TypeError) as error:
+        logger.warning("table unreadable file=%s reason=%s", file.path, error)
+        fault = error
+    backup = tables.load(file.path.with_name(file.path.name + ".bak"))
+    try:
+        return decode(backup or b"")
+    except (ValueError, TypeError):
+        raise StoreCorruptError(
+            f"{file.path} cannot be read ({fault}), nor can its backup"
+        ) from None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyritemq.compat.broker_conf import BrokerConfig
-    from pyritemq.server.broker.state.table_file import TableFile
+    from pyritemq.storage.tables import JsonTable
 
 __all__ = [
     "FLAG_UNIT",
@@ -85,7 +85,7 @@ class TopicSnapshot(NamedTuple):
 class TopicTable:
     """Topics by name."""
 
-    def __init__(self, config: BrokerConfig, file: TableFile, *, now_ms: Callable[[], int]) -> None:
+    def __init__(self, config: BrokerConfig, file: JsonTable, *, now_ms: Callable[[], int]) -> None:
         self._config = config
         self._file = file
         self._now_ms = now_ms
