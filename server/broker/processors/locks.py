@@ -51,14 +51,14 @@ def queue_to_json(queue: MessageQueue) -> dict[str, Any]:
 def _decode(request: Request[None]) -> LockBatch:
     try:
         return decode_lock_batch(request.command.body)
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
         raise RequestRefused(
             ResponseCode.SYSTEM_ERROR, f"the body cannot be read: {error}"
         ) from None
 
 
 def decode_lock_batch(body: bytes | memoryview) -> LockBatch:
-    """Read a body.  Raises ValueError, TypeError or AttributeError for one of another shape."""
+    """Read a body; one of another shape raises what `_decode` catches."""
     data = fastjson.loads(body)
     group, client_id = data.get("consumerGroup"), data.get("clientId")
     if not isinstance(group, str) or not isinstance(client_id, str):
