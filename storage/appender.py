@@ -52,6 +52,7 @@ class Appender:
         self._delay_levels = delay_levels
         self._now_ms = now_ms
         self._body_max = config.message_size_max
+        self._record_max = config.commit_log_file_size - BLANK_MIN
         self._is_sync = config.flush_disk_type == "SYNC_FLUSH"
         self._sync_timeout_ms = config.sync_flush_timeout_ms
 
@@ -84,6 +85,7 @@ class Appender:
         file_end = file.end_offset - BLANK_MIN
         queues = self._table.queues
         body_max = self._body_max
+        record_max = self._record_max
         pack_v4 = HEAD_V4.pack
         pack_length = LENGTH_I16.pack
         new = tuple.__new__
@@ -111,6 +113,9 @@ class Appender:
                 results.append(_refuse(message, timestamp))
                 continue
             if phy_offset + size > file_end:
+                if size > record_max:
+                    results.append(_refuse(message, timestamp))
+                    continue
                 log.append(file, b"".join(parts))
                 parts.clear()
                 file = log.roll(file)

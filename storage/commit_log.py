@@ -110,6 +110,17 @@ class CommitLog:
             return _NOTHING
         return file.view[start - file.from_offset : end - file.from_offset]
 
+    def views(self, starts: list[int], ends: list[int]) -> list[memoryview]:
+        """view() of each pair, cheaper when they lie in one file, as they nearly always do."""
+        if not starts:
+            return []
+        file = self.files.find(starts[0])
+        if file is None or ends[-1] > file.end_offset:
+            return [self.view(start, end) for start, end in zip(starts, ends, strict=True)]
+        view = file.view
+        base = file.from_offset
+        return [view[start - base : end - base] for start, end in zip(starts, ends, strict=True)]
+
     def record(self, phy_offset: int) -> memoryview | None:
         """The bytes of the record at the offset, or None if none can start there.
 

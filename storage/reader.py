@@ -60,20 +60,19 @@ class Reader:
         min_offset: int,
         max_offset: int,
     ) -> GetResult:
-        log = self._log
-        log_max = log.max_offset
-        log_min = log.min_offset
+        log_max = self._log.max_offset
+        log_min = self._log.min_offset
         memory_from = log_max - self._in_memory_bytes
         bytes_max = min(max(bytes_max, PULL_BYTES_MIN), PULL_BYTES_MAX)
         accept = accepts.__contains__ if isinstance(accepts, frozenset) else accepts
         count_limit = min(count_max, self._disk_count)
         bytes_limit = min(bytes_max, self._disk_bytes)
         on_disk = True
-        status = GetStatus.NO_MATCHED_MESSAGE
-        runs: list[int] = []  # start, end, start, end …
+        removed = False
+        starts: list[int] = []  # runs of adjacent records
+        ends: list[int] = []
         run_end = -1
-        count = total = seen = 0
-        phy_offset = 0
+        count = total = seen = phy_offset = 0
         for phy_offset, size, tags_code in UNIT.iter_unpack(
             queue.units(offset, self._units_max(count_max, accept))
         ):
@@ -88,27 +87,27 @@ class Reader:
                     break
             seen += 1
             if accept is not None and not accept(tags_code):
+                removed = False
                 continue
-            if phy_offset < log_min or phy_offset + size > log_max:
-                if not count:
-                    status = GetStatus.MESSAGE_WAS_REMOVING
+            end = phy_offset + size
+            if phy_offset < log_min or end > log_max:
+                removed = True
                 continue
             if phy_offset == run_end:
-                runs[-1] = run_end = phy_offset + size
+                ends[-1] = end
             else:
-                run_end = phy_offset + size
-                runs += (phy_offset, run_end)
+                starts.append(phy_offset)
+                ends.append(end)
+            run_end = end
             count += 1
             total += size
-        if count:
-            status = GetStatus.FOUND
-        slices = [log.view(start, end) for start, end in zip(runs[::2], runs[1::2], strict=True)]
+        status = GetStatus.MESSAGE_WAS_REMOVING if removed else GetStatus.NO_MATCHED_MESSAGE
         return GetResult(
-            status,
+            GetStatus.FOUND if count else status,
             offset + seen,
             min_offset,
             max_offset,
-            slices,
+            self._log.views(starts, ends),
             count,
             total,
             log_max - phy_offset > self._in_memory_bytes,
