@@ -40,7 +40,7 @@ class BrokerTable(Settings):
     broker_ip1: Str = from_host(
         lambda host: host.address, name="brokerIP1", used=True, important=True
     )
-    broker_ip2: Str = from_host(lambda host: host.address, name="brokerIP2")
+    broker_ip2: Str = from_host(lambda host: host.address, name="brokerIP2", used=True)
     recover_concurrently: Bool = key(False, important=True)
     broker_permission: Int = key(6, used=True, at_least=0, at_most=7)
     default_topic_queue_nums: Int = key(8, used=True, at_least=1)
@@ -49,32 +49,27 @@ class BrokerTable(Settings):
     broker_topic_enable: Bool = key(True, used=True)
     auto_create_subscription_group: Bool = key(True, used=True, important=True)
     message_store_plug_in: Str = ""
-    msg_trace_topic_name: Str = key("RMQ_SYS_TRACE_TOPIC", important=True)
-    trace_topic_enable: Bool = key(False, important=True)
-    send_message_thread_pool_nums: Int = from_host(
-        lambda host: min(host.processors, 4), used=True, at_least=1
-    )
+    msg_trace_topic_name: Str = key("RMQ_SYS_TRACE_TOPIC", important=True, used=True)
+    trace_topic_enable: Bool = key(False, important=True, used=True)
+    send_message_thread_pool_nums: Int = from_host(lambda host: min(host.processors, 4), at_least=1)
     put_message_future_thread_pool_nums: Int = from_host(lambda host: min(host.processors, 4))
     pull_message_thread_pool_nums: Int = from_host(
-        lambda host: 16 + 2 * host.processors, used=True, at_least=1
+        lambda host: 16 + 2 * host.processors, at_least=1
     )
     lite_pull_message_thread_pool_nums: Int = from_host(lambda host: 16 + 2 * host.processors)
-    ack_message_thread_pool_nums: Int = key(16, used=True, at_least=1)
+    ack_message_thread_pool_nums: Int = key(16, at_least=1)
     process_reply_message_thread_pool_nums: Int = from_host(
-        lambda host: 16 + 2 * host.processors, used=True, at_least=1
+        lambda host: 16 + 2 * host.processors, at_least=1
     )
-    query_message_thread_pool_nums: Int = from_host(
-        lambda host: 8 + host.processors, used=True, at_least=1
-    )
-    admin_broker_thread_pool_nums: Int = key(16, used=True, at_least=1)
-    client_manage_thread_pool_nums: Int = key(32, used=True, at_least=1)
-    consumer_manage_thread_pool_nums: Int = key(32, used=True, at_least=1)
+    query_message_thread_pool_nums: Int = from_host(lambda host: 8 + host.processors, at_least=1)
+    admin_broker_thread_pool_nums: Int = key(16, at_least=1)
+    client_manage_thread_pool_nums: Int = key(32, at_least=1)
+    consumer_manage_thread_pool_nums: Int = key(32, at_least=1)
     load_balance_processor_thread_pool_nums: Int = 32
     heartbeat_thread_pool_nums: Int = from_host(lambda host: min(32, host.processors))
     recover_thread_pool_nums: Int = 32
     end_transaction_thread_pool_nums: Int = from_host(
         lambda host: max(8 + 2 * host.processors, 4 * min(host.processors, 4)),
-        used=True,
         at_least=1,
     )
     flush_consumer_offset_interval: Int = key(5000, used=True, at_least=1)
@@ -97,7 +92,7 @@ class BrokerTable(Settings):
     load_balance_thread_pool_queue_capacity: Int = 100_000
     long_polling_enable: Bool = key(True, used=True)
     short_polling_time_mills: Long = key(1000, used=True, at_least=0)
-    notify_consumer_ids_changed_enable: Bool = key(True, used=True)
+    notify_consumer_ids_changed_enable: Bool = True
     high_speed_mode: Bool = False
     commercial_base_count: Int = 1
     commercial_size_per_msg: Int = 4096
@@ -105,24 +100,24 @@ class BrokerTable(Settings):
     account_stats_print_zero_values: Bool = True
     max_stats_idle_time_in_minutes: Int = -1
     transfer_msg_by_heap: Bool = True
-    region_id: Str = "DefaultRegion"
+    region_id: Str = key("DefaultRegion", used=True)
     register_broker_timeout_mills: Int = key(24000, used=True, at_least=0)
-    send_heartbeat_timeout_millis: Int = 1000
+    send_heartbeat_timeout_millis: Int = key(1000, used=True)
     slave_read_enable: Bool = False
     disable_consume_if_consumer_read_slowly: Bool = False
     consumer_fallbehind_threshold: Long = 17_179_869_184
-    broker_fast_failure_enable: Bool = key(True, used=True)
-    wait_time_mills_in_send_queue: Long = key(200, used=True, at_least=0)
-    wait_time_mills_in_pull_queue: Long = key(5000, used=True, at_least=0)
+    broker_fast_failure_enable: Bool = True
+    wait_time_mills_in_send_queue: Long = key(200, at_least=0)
+    wait_time_mills_in_pull_queue: Long = key(5000, at_least=0)
     wait_time_mills_in_lite_pull_queue: Long = 5000
     wait_time_mills_in_heartbeat_queue: Long = 31000
     wait_time_mills_in_transaction_queue: Long = 3000
     wait_time_mills_in_ack_queue: Long = 3000
     wait_time_mills_in_admin_broker_queue: Long = 5000
     start_accept_send_request_time_stamp: Long = 0
-    trace_on: Bool = True
+    trace_on: Bool = key(True, used=True)
     enable_calc_filter_bit_map: Bool = False
-    reject_pull_consumer_enable: Bool = False
+    reject_pull_consumer_enable: Bool = key(False, used=True)
     expect_consumer_num_use_filter: Int = 32
     max_error_rate_of_bloom_filter: Int = 20
     filter_data_clean_time_span: Long = 86_400_000
@@ -132,8 +127,8 @@ class BrokerTable(Settings):
     force_register: Bool = key(True, used=True)
     register_name_server_period: Int = key(30000, used=True, at_least=1)
     update_name_server_addr_period: Int = 120_000
-    broker_heartbeat_interval: Int = 1000
-    broker_not_active_timeout_millis: Long = 10000
+    broker_heartbeat_interval: Int = key(1000, used=True)
+    broker_not_active_timeout_millis: Long = key(10000, used=True)
     enable_net_work_flow_control: Bool = False
     enable_broadcast_offset_store: Bool = True
     broadcast_offset_expire_second: Long = 120
@@ -142,7 +137,7 @@ class BrokerTable(Settings):
     pop_polling_map_size: Int = 100_000
     pop_polling_map_expire_time_seconds: Int = 600
     max_pop_polling_size: Long = 100_000
-    revive_queue_num: Int = 8
+    revive_queue_num: Int = key(8, used=True)
     revive_interval: Long = 1000
     revive_max_slow: Long = 3
     revive_scan_time: Long = 10000
@@ -176,7 +171,7 @@ class BrokerTable(Settings):
     real_time_notify_consumer_change: Bool = True
     use_message_filter_for_notification: Bool = True
     max_message_filter_num_for_notification: Int = 64
-    lite_pull_message_enable: Bool = True
+    lite_pull_message_enable: Bool = key(True, used=True)
     sync_broker_member_group_period: Int = 1000
     load_balance_poll_name_server_interval: Long = 30000
     clean_offline_broker_interval: Int = 30000
@@ -198,7 +193,7 @@ class BrokerTable(Settings):
     auto_delete_unused_stats: Bool = True
     isolate_log_enable: Bool = False
     forward_timeout: Long = 3000
-    enable_slave_acting_master: Bool = False
+    enable_slave_acting_master: Bool = key(False, used=True)
     enable_remote_escape: Bool = False
     skip_pre_online: Bool = False
     async_send_enable: Bool = True
@@ -206,15 +201,15 @@ class BrokerTable(Settings):
     consumer_offset_update_version_step: Long = 500
     delay_offset_update_version_step: Long = 200
     lock_in_strict_mode: Bool = False
-    compatible_with_old_name_srv: Bool = True
-    enable_controller_mode: Bool = False
+    compatible_with_old_name_srv: Bool = key(True, used=True)
+    enable_controller_mode: Bool = key(False, used=True)
     controller_addr: Str = ""
     fetch_controller_addr_by_dns_lookup: Bool = False
     sync_broker_metadata_period: Long = 5000
     check_sync_state_set_period: Long = 5000
     sync_controller_metadata_period: Long = 10000
     controller_heart_beat_timeout_mills: Long = 10000
-    validate_system_topic_when_update_topic: Bool = True
+    validate_system_topic_when_update_topic: Bool = key(True, used=True)
     broker_election_priority: Int = 2_147_483_647
     use_static_subscription: Bool = False
     metrics_exporter_type: Str = key(
@@ -239,7 +234,7 @@ class BrokerTable(Settings):
     enable_stats_metrics: Bool = True
     enable_request_metrics: Bool = True
     enable_lag_and_dlq_metrics: Bool = True
-    channel_expired_timeout: Long = key(120_000, used=True, at_least=0)
+    channel_expired_timeout: Long = key(120_000, at_least=0)
     subscription_expired_timeout: Long = 600_000
     estimate_accumulation: Bool = True
     cold_ctr_strategy_enable: Bool = False
@@ -248,29 +243,29 @@ class BrokerTable(Settings):
     global_cold_read_threshold: Long = 104_857_600
     fetch_namesrv_addr_interval: Long = 10000
     pop_response_return_actual_retry_topic: Bool = False
-    enable_single_topic_register: Bool = False
-    enable_mixed_message_type: Bool = False
-    enable_split_registration: Bool = False
-    enable_split_metadata: Bool = True
-    split_metadata_size: Int = 2000
+    enable_single_topic_register: Bool = key(False, used=True)
+    enable_mixed_message_type: Bool = key(False, used=True)
+    enable_split_registration: Bool = key(False, used=True)
+    enable_split_metadata: Bool = key(True, used=True)
+    split_metadata_size: Int = key(2000, used=True)
     pop_inflight_message_threshold: Long = 10000
     enable_pop_message_threshold: Bool = False
     enable_fast_channel_event_process: Bool = False
     print_channel_groups: Bool = False
     print_channel_groups_min_num: Int = 5
-    split_registration_size: Int = 800
+    split_registration_size: Int = key(800, used=True)
     config_black_list: Str = "configBlackList;brokerConfigPath"
     skip_when_ck_re_put_reach_max_times: Bool = key(False, name="skipWhenCKRePutReachMaxTimes")
     append_ack_async: Bool = False
     append_ck_async: Bool = False
-    clear_retry_topic_when_delete_topic: Bool = True
+    clear_retry_topic_when_delete_topic: Bool = key(True, used=True)
     enable_lmq_stats: Bool = False
     config_manager_version: Str = "v1"
     use_single_rocks_db_for_all_configs: Bool = key(False, name="useSingleRocksDBForAllConfigs")
     allow_recall_when_broker_not_writeable: Bool = True
     recall_message_enable: Bool = False
     enable_register_producer: Bool = True
-    enable_create_sys_group: Bool = True
+    enable_create_sys_group: Bool = key(True, used=True)
     enable_lite_event_mode: Bool = True
     lite_event_check_interval: Long = 10000
     lite_ttl_check_interval: Long = 120_000

@@ -48,7 +48,7 @@ class StoreTable(Settings):
     timer_intercept_delay_level: Bool = False
     timer_max_delay_sec: Int = 259_200
     timer_wheel_snapshot_flush: Bool = False
-    timer_wheel_enable: Bool = True
+    timer_wheel_enable: Bool = key(True, used=True)
     disappear_time_after_start: Int = key(-1, important=True)
     timer_stop_enqueue: Bool = False
     timer_check_metrics_when: Str = key("05", set_as="")
@@ -107,13 +107,13 @@ class StoreTable(Settings):
     delete_file_batch_max: Int = key(10, important=True)
     put_msg_index_hight_water: Int = 600_000
     max_message_size: Int = key(4_194_304, used=True, at_least=1)
-    max_filter_message_size: Int = 16000
-    check_crc_on_recover: Bool = key(True, name="checkCRCOnRecover")
+    max_filter_message_size: Int = key(16000, used=True)
+    check_crc_on_recover: Bool = key(True, name="checkCRCOnRecover", used=True)
     check_commit_log_offset_on_recover: Bool = False
     flush_commit_log_least_pages: Int = key(4, used=True, at_least=0)
     commit_commit_log_least_pages: Int = 4
     flush_least_pages_when_warm_maped_file: Int = 4096
-    flush_consume_queue_least_pages: Int = key(2, used=True, at_least=0)
+    flush_consume_queue_least_pages: Int = key(2, at_least=0)
     flush_commit_log_thorough_interval: Int = key(10000, used=True, at_least=0)
     commit_commit_log_thorough_interval: Int = 200
     flush_consume_queue_thorough_interval: Int = key(60000, used=True, at_least=0)
@@ -136,15 +136,17 @@ class StoreTable(Settings):
     ha_master_address: NullableStr = key(None, important=True)
     ha_max_gap_not_in_sync: Int = 268_435_456
     broker_role: Str = key(
-        "ASYNC_MASTER", important=True, choices=("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")
+        "ASYNC_MASTER", important=True, choices=("ASYNC_MASTER", "SYNC_MASTER", "SLAVE"), used=True
     )
     flush_disk_type: Str = key(
         "ASYNC_FLUSH", used=True, important=True, choices=("SYNC_FLUSH", "ASYNC_FLUSH")
     )
-    sync_flush_timeout: Int = 5000
+    sync_flush_timeout: Int = key(5000, used=True)
     put_message_timeout: Int = 8000
     slave_timeout: Int = 3000
-    message_delay_level: Str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    message_delay_level: Str = key(
+        "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h", used=True
+    )
     flush_delay_offset_interval: Long = 10000
     clean_file_forcibly_enable: Bool = key(True, important=True)
     warm_maped_file_enable: Bool = False
