@@ -168,5 +168,16 @@ async def _connect(address: str) -> trio.SocketStream:
     try:
         with trio.fail_after(CONNECT_SECONDS):
             return await trio.open_tcp_stream(host.strip("[]"), int(port))
-    except (OSError, ValueError, trio.TooSlowError) as error:
-        raise RemotingError(f"no connection to {address}: {error!r}") from None
+    except trio.TooSlowError:
+        raise RemotingError(f"no connection to {address} within {CONNECT_SECONDS:g} s") from None
+    except (OSError, ValueError) as error:
+        raise RemotingError(f"no connection to {address}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> object:
+    """What the system said; trio wraps that once for all addresses that a name has."""
+    cause = error.__cause__
+    if isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    cause = cause or error
+    return cause.strerror or cause if isinstance(cause, OSError) else cause

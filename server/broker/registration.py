@@ -65,6 +65,7 @@ class _NameServer:
     def __init__(self, address: str) -> None:
         self.address = address
         self.registered = False
+        self.failing = False
         self.due = 0.0
         self.wake = trio.Event()
         self.first_try = trio.Event()
@@ -176,7 +177,12 @@ class Registration:
         try:
             await self._tell(client, name_server, noted)
         except (RemotingError, RegistrationRefused) as error:
-            logger.warning("registration failed namesrv=%s reason=%s", name_server.address, error)
+            # Once for each time that it fails, not for each attempt while it is down.
+            level = logging.DEBUG if name_server.failing else logging.WARNING
+            logger.log(
+                level, "registration failed namesrv=%s reason=%s", name_server.address, error
+            )
+            name_server.failing = True
             self._try_later(name_server)
         except Exception:  # our own fault in one attempt must not end the broker
             logger.exception("registration failed namesrv=%s", name_server.address)
@@ -203,6 +209,7 @@ class Registration:
         if not name_server.registered:
             logger.info("registered namesrv=%s", address)
         name_server.registered = True
+        name_server.failing = False
         name_server.due = now + self._period_s
 
     async def _beat(self, client: RemotingClient, name_server: _NameServer) -> None:
