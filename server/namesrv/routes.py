@@ -271,7 +271,7 @@ class RouteTable:
             was_lowest = gone.broker_id == min(group.addresses, default=None)
             _remove_address(group, gone.address)
             if not group.addresses:
-                self._remove_group(group, gone.cluster)
+                self._remove_group(group)
                 removed.add(gone.name)
             else:
                 reduced.add(gone.name)
@@ -281,12 +281,13 @@ class RouteTable:
         self._clean_topics(removed, reduced - removed)
         return changes
 
-    def _remove_group(self, group: BrokerGroup, cluster: str) -> None:
+    def _remove_group(self, group: BrokerGroup) -> None:
+        """Forget a name, also in clusters that it registered with after its first one."""
         del self._brokers[group.name]
-        names = self._clusters.get(cluster, {})
-        names.pop(group.name, None)
-        if not names:
-            self._clusters.pop(cluster, None)
+        for cluster, names in list(self._clusters.items()):
+            names.pop(group.name, None)
+            if not names:
+                del self._clusters[cluster]
 
     def _clean_topics(self, removed: set[str], reduced: set[str]) -> None:
         """Drop queues of names that are gone; without a master, acting masters take no messages."""

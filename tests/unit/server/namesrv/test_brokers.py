@@ -199,6 +199,14 @@ def test_unregistered_broker_takes_its_topics_along(register, ask, namesrv):
     assert namesrv.routes.clusters() == ([], {})
 
 
+def test_broker_that_changed_its_cluster_leaves_no_trace(register, ask, namesrv):
+    """Java keeps the broker's name in the second cluster for ever."""
+    register(cluster="C1")
+    register(cluster="C2")
+    ask(RequestCode.UNREGISTER_BROKER, identity(cluster="C1"))
+    assert namesrv.routes.clusters() == ([], {})
+
+
 def test_unregistering_an_unknown_broker_changes_nothing(register, ask):
     register()
     assert ask(RequestCode.UNREGISTER_BROKER, identity("other", "1.1.1.1:1")).code == 0
