@@ -149,7 +149,8 @@ class CommitLog:
 
     # -- recovery -----------------------------------------------------------------------------
 
-    def reset(self, end: int, last: LastRecord) -> None:
+    def reset(self, end: int, *, flushed_where: int, last: LastRecord) -> None:
         """Recovery found the end of the good records: append from here."""
-        self._end = self.max_offset = self.flushed_where = end
+        self._end = self.max_offset = end
+        self.flushed_where = flushed_where
         self.last = last

@@ -56,6 +56,15 @@ def _property(properties: bytes, prefix: bytes) -> bytes:
     return found
 
 
+def _can_name_a_folder(topic: bytes) -> bool:
+    """Whether a topic read back may become a path: the record's CRC does not cover it."""
+    try:
+        name = topic.decode()
+    except UnicodeDecodeError:
+        return False
+    return bool(name) and name not in (".", "..") and not {"/", "\0"} & set(name)
+
+
 class Deriver:
     """Places the units of records that were read back from the CommitLog, in their order."""
 
@@ -67,6 +76,8 @@ class Deriver:
         """Place the record's unit unless it is there; returns what is wrong with the record."""
         if not is_in_queue(record.sys_flag):
             return None
+        if not _can_name_a_folder(record.topic) or record.queue_id < 0:
+            return f"topic {record.topic!r}, queue {record.queue_id}"
         queue = self._table.find_or_create(record.topic, record.queue_id)
         gap = record.queue_offset - queue.next_offset
         if gap < 0:

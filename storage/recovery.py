@@ -4,13 +4,15 @@ The CommitLog is the truth. Recovery picks an offset before which both are known
 each record from there on, derives its unit, and ends at the first record that does not check; what
 lies behind that is cut off. Two paths, as in Java:
 
-  clean stop      There is no file `abort`. The checkpoint names the last record that has a unit.
-                  A stop syncs everything, so only the last records are checked again, and queues
-                  are opened later, when they are first asked for.
+  clean stop      There is no file `abort`. The checkpoint names the last record, and everything
+                  was synced; queues are opened later, when they are first asked for.
   after a crash   The checkpoint names a record up to which everything was synced. What follows is
                   checked and derived anew. Every queue is opened, and units that point behind the
                   start are dropped first: after a power loss they may be holes, or point to
                   records that are gone.
+
+Either way the start lies some records before the one that is named, so that damage to the last ones
+is found, as it is by Java, which reads the last file whole.
 
 If the checkpoint's offset is no good (written by an older broker, or not covered by the CommitLog's
 own sync), the start is found as Java finds it: the last file whose first record is older than the
@@ -67,7 +69,7 @@ class Recovery:
         """Raises StoreCorruptError if good files follow a damaged one: a person must decide."""
         known = self._checkpoint_record(clean_stop=clean_stop)
         clean_stop = clean_stop and known is not None
-        start = self._start(known, clean_stop=clean_stop)
+        start = self._start_of_safe_file() if known is None else self._step_back(known)
         loader = self._table.loader
         loader.limit = start
         loader.min_phy_offset = self._log.min_offset
@@ -75,7 +77,11 @@ class Recovery:
         end, reason = self._scan(start)
         if not clean_stop or (known is not None and end <= known.phy_offset):
             self._open_all_queues()
-        self._finish(end, cut=bool(reason) or not clean_stop)
+        if reason or not clean_stop:
+            self._log.files.truncate(end)
+        # what a killed process wrote is in the page cache: readable, but not yet safe (Java takes
+        # it for flushed, and a power loss after the restart may then cost acknowledged messages)
+        self._finish(end, flushed_where=end if clean_stop else min(start, end))
         return RecoveryReport(
             clean_stop=clean_stop,
             start_offset=start,
@@ -94,13 +100,6 @@ class Recovery:
         if clean_stop or record.store_timestamp <= self._checkpoint.physic_msg_timestamp:
             return record
         return None
-
-    def _start(self, known: CheckedRecord | None, *, clean_stop: bool) -> int:
-        if known is None:
-            return self._start_of_safe_file()
-        if clean_stop:
-            return self._step_back(known)
-        return known.phy_offset
 
     def _step_back(self, known: CheckedRecord) -> int:
         """A record boundary further back: the log's start, or a unit of the same queue."""
@@ -175,11 +174,9 @@ class Recovery:
         for topic, queue_id in self._table.all_keys():
             self._table.find(topic, queue_id)
 
-    def _finish(self, end: int, *, cut: bool) -> None:
-        if cut:
-            self._log.files.truncate(end)
+    def _finish(self, end: int, *, flushed_where: int) -> None:
+        last = self._log.last
         if self._last is not None:
-            self._log.reset(end, LastRecord(self._last.phy_offset, self._last.store_timestamp))
-        else:
-            self._log.reset(end, self._log.last)
+            last = LastRecord(self._last.phy_offset, self._last.store_timestamp)
+        self._log.reset(end, flushed_where=flushed_where, last=last)
         self._table.write_out()

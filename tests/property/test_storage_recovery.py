@@ -1,0 +1,183 @@
+"""Whatever is lost at its end, a log recovers to a prefix; and queues rebuild to the byte."""
+
+import copy
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from unit.storage.kit import MemoryDisk, SetClock, kill, open_store, read_queue
+
+from pyritemq.compat.java_hash import tags_code
+from pyritemq.storage import MessageStore, MessageToStore
+
+ROOT = Path("/store")
+QUEUES = ROOT / "consumequeue"
+TOPICS = (b"Plain", b"Long" * 40)
+
+Sent = tuple[bytes, int, bytes, str]  # topic, queue id, body, tag
+sent_messages = st.tuples(
+    st.sampled_from(TOPICS),
+    st.integers(0, 2),
+    st.binary(max_size=400),
+    st.sampled_from(["", "TagA", "标签"]),
+)
+batches = st.lists(st.lists(sent_messages, min_size=1, max_size=6), min_size=1, max_size=12)
+
+
+def to_message(sent: Sent) -> MessageToStore:
+    topic, queue_id, body, tag = sent
+    properties = b"KEYS\x01k\x02" + (b"TAGS\x01" + tag.encode() + b"\x02" if tag else b"")
+    return MessageToStore(topic, queue_id, body, properties, tags_code=tags_code(tag))
+
+
+def queue_files(disk: MemoryDisk) -> dict[Path, bytes]:
+    return {
+        path: bytes(file.buffer[: file.length])
+        for path, file in disk.files.items()
+        if path.is_relative_to(QUEUES)
+    }
+
+
+def stored(store: MessageStore) -> dict[tuple[bytes, int], list[bytes]]:
+    return {
+        (topic, queue_id): [record.body for record in read_queue(store, topic.decode(), queue_id)]
+        for topic in TOPICS
+        for queue_id in range(3)
+    }
+
+
+def expected(sent: list[Sent]) -> dict[tuple[bytes, int], list[bytes]]:
+    bodies: dict[tuple[bytes, int], list[bytes]] = {
+        (topic, queue_id): [] for topic in TOPICS for queue_id in range(3)
+    }
+    for topic, queue_id, body, _ in sent:
+        bodies[topic, queue_id].append(body)
+    return bodies
+
+
+@given(batches)
+@settings(max_examples=80, deadline=None)
+def test_queues_rebuilt_from_the_log_equal_the_ones_that_were_written(sent):
+    disk = MemoryDisk()
+    store = open_store(ROOT, disk=disk)
+    for batch in sent:
+        store.put_batch([to_message(item) for item in batch])
+    store.close()
+    written = queue_files(disk)
+    for path in written:
+        disk.remove(path)
+    open_store(ROOT, disk=disk).close()
+    assert queue_files(disk) == written
+
+
+def small_log() -> tuple[MemoryDisk, list[Sent], list[int], int]:
+    """A store that was killed, what was put into it, and where each record starts; then its end."""
+    disk = MemoryDisk()
+    store = open_store(ROOT, disk=disk)
+    sent = [(TOPICS[number % 2], number % 3, b"%d" % number * 5, "TagA") for number in range(9)]
+    starts = [result.phy_offset for result in store.put_batch([to_message(item) for item in sent])]
+    store.persist()
+    kill(store)
+    return disk, sent, starts, store.max_phy_offset
+
+
+def damaged(disk: MemoryDisk, at: int, data: bytes) -> MemoryDisk:
+    other = MemoryDisk()
+    other.files = {path: copy.copy(file) for path, file in disk.files.items()}
+    for file in other.files.values():
+        file.disk = other
+        file.buffer = bytearray(file.buffer)
+    other.files[ROOT / "commitlog" / f"{0:020d}"].write_at(at, data)
+    return other
+
+
+def test_a_log_cut_at_any_byte_of_its_last_records_recovers_to_the_whole_ones():
+    disk, sent, starts, end = small_log()
+    for cut in range(starts[-3], end):
+        store = open_store(ROOT, disk=damaged(disk, cut, bytes(4096 - cut)))
+        whole = [item for item, start in zip(sent, [*starts[1:], end], strict=True) if start <= cut]
+        # the last bytes of a record may be zeroes, so that cutting them changes nothing
+        assert stored(store) in (expected(whole), expected(sent[: len(whole) + 1])), cut
+        assert store.max_phy_offset <= end
+        store.put_batch([to_message(sent[0])])
+        store.close()
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_bytes_changed_in_the_last_records_recover_to_a_prefix(data):
+    disk, sent, starts, end = small_log()
+    at = data.draw(st.integers(starts[-4], end - 1))
+    junk = data.draw(st.binary(min_size=1, max_size=30))
+    store = open_store(ROOT, disk=damaged(disk, at, junk))
+    untouched = sum(start <= at for start in starts[1:])
+    offsets = {key: len(bodies) for key, bodies in stored(store).items()}
+    assert store.max_phy_offset >= starts[untouched]
+    for key, bodies in expected(sent[:untouched]).items():
+        assert offsets[key] >= len(bodies)
+        assert stored(store)[key][: len(bodies)] == bodies
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Random life of a store against a list of what was put."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.disk = MemoryDisk()
+        self.clock = SetClock()
+        self.store = open_store(ROOT, self.clock, self.disk)
+        self.sent: list[Sent] = []
+        self.durable = 0
+
+    @rule(batch=st.lists(sent_messages, min_size=1, max_size=20))
+    def put(self, batch):
+        self.clock.ms += 1
+        self.store.put_batch([to_message(item) for item in batch])
+        self.sent += batch
+
+    @rule()
+    def flush(self):
+        self.store.flush()
+        self.durable = len(self.sent)
+
+    @rule()
+    def persist(self):
+        self.store.persist()
+        self.durable = len(self.sent)
+
+    @rule(ms=st.sampled_from([500, 1_000, 10_000, 60_000]))
+    def housekeep(self, ms):
+        self.clock.ms += ms
+        self.store.housekeep()
+
+    @rule()
+    def stop_and_start(self):
+        self.store.close()
+        self.durable = len(self.sent)
+        self.start()
+
+    @rule()
+    def kill_and_start(self):
+        kill(self.store)
+        self.start()
+
+    @precondition(lambda self: self.sent)
+    @rule()
+    def lose_power_and_start(self):
+        self.disk = self.disk.lose_power()
+        self.start()
+        total = sum(len(bodies) for bodies in stored(self.store).values())
+        assert total >= self.durable
+        del self.sent[total:]
+
+    def start(self):
+        self.store = open_store(ROOT, self.clock, self.disk)
+
+    @invariant()
+    def holds_what_was_put(self):
+        assert stored(self.store) == expected(self.sent)
+
+
+StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+test_a_store_holds_what_was_put_through_stops_kills_and_power_loss = StoreMachine.TestCase
