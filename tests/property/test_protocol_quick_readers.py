@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pyritemq.protocol.command import Command, decode_frame
@@ -128,9 +129,13 @@ def test_send_with_more_fewer_or_shuffled_entries_is_read_as_declared(
     assert outcome(lambda: decode_send(command)) == outcome(lambda: declared_send(ext))
 
 
-@given(st.dictionaries(st.sampled_from("abcdefghijklmn"), st.sampled_from(
-    ["", "0", "7", "-1", "12", "999", "1000", "x", "٣", "TRUE", "false", "1795003387558", "٣" * 13]
-)))  # fmt: skip
+ODD_VALUES = (
+    "", "0", "7", "-1", "12", "999", "1000", "x", "٣", "TRUE", "false", "1795003387558", "٣" * 13,
+    "x" * 13, "1_95003387558", " 795003387558", "+795003387558",
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from("abcdefghijklmn"), st.sampled_from(ODD_VALUES)))
 def test_send_with_odd_values_is_read_as_declared(values: dict[str, str]) -> None:
     usual = dict.fromkeys("abcdefgh", "1") | {"g": "1795003387558", "i": "p", "j": "0"}
     ext = dict(sorted((usual | values).items()))
@@ -216,6 +221,35 @@ def test_lengths_that_cancel_out_do_not_deceive_the_quick_reader() -> None:
             check_send(changed)
 
 
+def test_pull_lengths_that_cancel_out_do_not_deceive_the_quick_reader() -> None:
+    raw = encode_ext(usual_pull.encode())
+    names_and_lengths = [(name, len(value)) for name, value in usual_pull.encode().items()]
+    for first, first_length in names_and_lengths:
+        for second, second_length in names_and_lengths:
+            longer = raw.replace(
+                first.encode() + first_length.to_bytes(4),
+                first.encode() + (first_length + 1).to_bytes(4),
+            )
+            check_pull(longer)
+            check_pull(
+                longer.replace(
+                    second.encode() + second_length.to_bytes(4),
+                    second.encode() + (second_length - 1).to_bytes(4),
+                )
+            )
+
+
+@given(st.binary(max_size=40))
+@example(b"k\x01\xff\x02")
+@example("k\x01é\x02".encode())
+def test_properties_of_any_bytes_are_read_as_declared(properties_bytes: bytes) -> None:
+    entries = usual_send.encode_v2()
+    before = encode_ext({name: entries[name] for name in "abcdefgh"})
+    behind = encode_ext({name: entries[name] for name in "jkm"})
+    entry = b"\0\x01i" + len(properties_bytes).to_bytes(4) + properties_bytes
+    check_send(before + entry + behind)
+
+
 @given(pull_headers(), st.dictionaries(names, names, max_size=2))
 def test_pull_is_read_as_declared(header: PullMessageHeader, more: dict[str, str]) -> None:
     check_pull(encode_ext(header.encode()))
@@ -238,25 +272,43 @@ def test_pull_with_a_missing_or_repeated_entry_is_read_as_declared(
     check_pull(b"".join(encode_ext(dict([entry])) for entry in entries))
 
 
-@given(
-    serialize_type=st.sampled_from([0, 1]),
-    opaque=i32,
-    code=st.sampled_from([0, 10, 11, 12]),
-    msg_id=st.lists(st.text("0123456789ABCDEF", min_size=32, max_size=56), max_size=9).map(
-        ",".join
-    ),
-    queue_id=st.integers(0, (1 << 31) - 1),
-    queue_offset=st.integers(0, (1 << 63) - 1),
-    transaction_id=st.none() | st.text("0123456789ABCDEF", max_size=300) | text,
-    region_id=names,
-    trace_on=st.booleans(),
-    batch_uniq_id=st.none() | st.none() | names,
-    recall_handle=st.none() | st.none() | names,
-)
-def test_send_reply_is_written_as_declared(
-    serialize_type: int, opaque: int, code: int, **values: Any
-) -> None:
+message_ids = st.sampled_from([32, 56]).map(lambda digits: "7F0000010000" + "0" * (digits - 12))
+replies = {
+    "msg_id": message_ids,
+    "queue_id": st.integers(0, (1 << 31) - 1),
+    "queue_offset": st.integers(0, (1 << 63) - 1),
+    "region_id": names,
+    "trace_on": st.booleans(),
+}
+in_either_serialisation = pytest.mark.parametrize("serialize_type", [0, 1])
+
+
+def check_reply(serialize_type: int, opaque: int, code: int, **values: Any) -> None:
     request = Command(310, opaque=opaque, serialize_type=serialize_type)
     expected = make_send_reply(request, code, **values)
     assert encode_send_reply(request, code, **values) == expected.encode()
     assert decode_frame(expected.encode()[4:]) == expected
+
+
+@in_either_serialisation
+@given(
+    opaque=i32,
+    code=st.sampled_from([0, 10, 11, 12]),
+    transaction_id=st.text("0123456789ABCDEF") | st.text('AF09"\\\x01\x7f é中', max_size=6),
+    **replies,
+)
+def test_reply_to_a_single_send_is_written_as_declared(serialize_type: int, **values: Any) -> None:
+    check_reply(serialize_type, **values)
+
+
+@in_either_serialisation
+@given(
+    transaction_id=st.none() | names,
+    batch_uniq_id=st.none() | names,
+    recall_handle=st.none() | names,
+    **replies | {"msg_id": st.lists(message_ids, max_size=9).map(",".join)},
+)
+def test_reply_to_a_batch_or_a_delayed_send_is_written_as_declared(
+    serialize_type: int, **values: Any
+) -> None:
+    check_reply(serialize_type, 7, 0, **values)

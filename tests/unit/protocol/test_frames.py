@@ -124,6 +124,31 @@ def test_dripping_peer_costs_memory_for_what_it_sent_only() -> None:
     assert current < 40_000
 
 
+def test_incomplete_frame_is_not_copied_for_each_read() -> None:
+    decoder = FrameDecoder()
+    decoder.feed((1 << 21).to_bytes(4) + bytes(1 << 20))
+    decoder.feed(bytes(1 << 16))  # the buffer grows in steps: let it have room
+    tracemalloc.start()
+    try:
+        decoder.feed(b"x")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000
+
+
+def test_remark_that_looks_like_a_length_of_ext_fields_stays_a_remark() -> None:
+    command = Command(0, remark="\0\0\0\x08abcd", serialize_type=1)
+    assert FrameDecoder().feed(command.encode()) == [command]
+
+
+def test_header_does_not_reach_into_the_next_frame() -> None:
+    whole = Command(0, ext_fields={"key": "value"}, serialize_type=1).encode()
+    shortened = (len(whole) - 4 - 5).to_bytes(4) + whole[4:]
+    with pytest.raises(FrameError):
+        FrameDecoder().feed(shortened + whole)
+
+
 def test_large_frame_in_many_reads_arrives_whole() -> None:
     command = Command(310, body=bytes(range(256)) * 4096, serialize_type=1)
     data = command.encode() + SMALLEST_JSON

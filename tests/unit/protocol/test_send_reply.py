@@ -1,6 +1,10 @@
+from typing import Any
+
+import pytest
+
 from pyritemq.protocol.codes import ResponseCode
 from pyritemq.protocol.command import Command
-from pyritemq.protocol.send_reply import encode_send_reply
+from pyritemq.protocol.send_reply import encode_send_reply, make_send_reply
 
 
 def test_binary_reply_is_what_javas_encoder_writes() -> None:
@@ -26,3 +30,23 @@ def test_binary_reply_is_what_javas_encoder_writes() -> None:
         trace_on=True,
     )
     assert ours == java
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1])
+@pytest.mark.parametrize(
+    ("msg_id_length", "transaction_id_length"), [(32, 56), (255, 255), (256, 32), (32, 256)]
+)
+def test_ids_of_any_length_are_written_as_declared(
+    serialize_type: int, msg_id_length: int, transaction_id_length: int
+) -> None:
+    request = Command(310, opaque=7, serialize_type=serialize_type)
+    values: dict[str, Any] = {
+        "msg_id": "A" * msg_id_length,
+        "queue_id": 0,
+        "queue_offset": 12345678901,
+        "transaction_id": "B" * transaction_id_length,
+        "region_id": "DefaultRegion",
+        "trace_on": False,
+    }
+    expected = make_send_reply(request, ResponseCode.SUCCESS, **values)
+    assert encode_send_reply(request, ResponseCode.SUCCESS, **values) == expected.encode()
