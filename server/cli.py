@@ -21,6 +21,7 @@ from pyritemq.compat.properties_file import parse_properties
 from pyritemq.server import lifecycle, log
 from pyritemq.server.host import host_facts
 from pyritemq.server.listener import AddressInUse
+from pyritemq.server.remoting_server import FRAME_MAX_BYTES
 from pyritemq.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 LEVELS = click.Choice(["debug", "info", "warning", "error"])
+FRAME_MAX = click.option(
+    "--frame-max",
+    type=click.IntRange(min=1024),
+    default=FRAME_MAX_BYTES,
+    show_default=True,
+    metavar="BYTES",
+    help="The largest frame that is read; a longer one closes its connection.",
+)
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -84,6 +93,9 @@ def _namesrv_config(path: str | None, overrides: dict[str, str | None]) -> Names
     config, warnings = NamesrvConfig.from_properties(
         properties, host=host_facts(), source=path or "command line"
     )
+    if path is not None:
+        # As in Java, a configuration that is changed at run time is saved where it came from.
+        config.config_store_path = path
     _print_warnings(warnings)
     return config
 
@@ -163,6 +175,7 @@ def main() -> None:
     metavar="PORT",
     help="Serve Prometheus metrics at /metrics on this port.  [default: off]",
 )
+@FRAME_MAX
 @click.option("--log-level", type=LEVELS, default="warning", show_default=True)
 @_plain_errors
 def serve(
@@ -174,6 +187,7 @@ def serve(
     brokers: int,
     config_path: str | None,
     metrics_port: int | None,
+    frame_max: int,
     log_level: str,
 ) -> None:
     """Run a name server and a broker in one process."""
@@ -201,6 +215,7 @@ def serve(
             brokers=brokers,
             config_path=config_path,
             log_level=log_level,
+            frame_max=frame_max,
         ),
     )
 
@@ -232,6 +247,7 @@ def serve(
     metavar="PORT",
     help="Serve Prometheus metrics at /metrics on this port.  [default: off]",
 )
+@FRAME_MAX
 @click.option("--log-level", type=LEVELS, default="warning", show_default=True)
 @_plain_errors
 def namesrv(
@@ -239,12 +255,15 @@ def namesrv(
     listen: str | None,
     port: int | None,
     metrics_port: int | None,
+    frame_max: int,
     log_level: str,
 ) -> None:
     """Run a name server alone."""
     log.configure(log_level)
     config = _namesrv_config(config_path, {"listenPort": _text(port), "bindAddress": listen})
-    lifecycle.serve_namesrv(config, lifecycle.Options(metrics_port=metrics_port))
+    lifecycle.serve_namesrv(
+        config, lifecycle.Options(metrics_port=metrics_port, frame_max=frame_max)
+    )
 
 
 @main.command(context_settings=HELP)
@@ -296,6 +315,7 @@ def namesrv(
     metavar="PORT",
     help="Serve Prometheus metrics at /metrics on this port.  [default: off]",
 )
+@FRAME_MAX
 @click.option("--log-level", type=LEVELS, default="warning", show_default=True)
 @_plain_errors
 def broker(
@@ -307,6 +327,7 @@ def broker(
     port: int | None,
     advertise: str | None,
     metrics_port: int | None,
+    frame_max: int,
     log_level: str,
 ) -> None:
     """Run a broker alone."""
@@ -321,7 +342,7 @@ def broker(
     if store is None and "storePathRootDir" not in _read_properties(config_path):
         overrides["storePathRootDir"] = str(_default_store())
     config = _broker_config(config_path, overrides)
-    options = lifecycle.Options(advertise=advertise, metrics_port=metrics_port)
+    options = lifecycle.Options(advertise=advertise, metrics_port=metrics_port, frame_max=frame_max)
     lifecycle.serve_broker(config, options)
 
 

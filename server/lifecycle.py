@@ -27,7 +27,7 @@ from pyritemq.server.listener import AddressInUse, bind
 from pyritemq.server.metrics import render_lanes, serve_metrics
 from pyritemq.server.namesrv.namesrv import NameServer
 from pyritemq.server.registry import broker_handlers, namesrv_handlers
-from pyritemq.server.remoting_server import RemotingServer
+from pyritemq.server.remoting_server import FRAME_MAX_BYTES, RemotingServer
 
 if TYPE_CHECKING:
     import socket
@@ -47,10 +47,6 @@ BROKER_PORT_STEP = 10
 
 FREE_PORT_TRIES = 20
 
-NAMESRV_LANES = {Lane.CLIENT: (1, 50_000), Lane.ADMIN: (1, 10_000)}
-"""Threads and capacity; capacities are clientRequestThreadPoolQueueCapacity's and
-defaultThreadPoolQueueCapacity's.  The name server never blocks, so one thread each will do."""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -61,6 +57,7 @@ class Options:
     brokers: int = 1
     config_path: str | None = None
     log_level: str = "warning"
+    frame_max: int = FRAME_MAX_BYTES
 
 
 def serve(namesrv_config: NamesrvConfig, broker_config: BrokerConfig, options: Options) -> None:
@@ -84,13 +81,18 @@ def serve_broker(config: BrokerConfig, options: Options) -> None:
 class RunningNamesrv:
     """A name server that listens; `run` serves until `stop`."""
 
-    def __init__(self, config: NamesrvConfig) -> None:
-        sock = bind(config.bind_address, config.listen_port)
+    def __init__(self, config: NamesrvConfig, *, frame_max: int = FRAME_MAX_BYTES) -> None:
+        sock = bind(config.bind_address, config.listen_port, backlog=config.server_socket_backlog)
         config.listen_port = sock.getsockname()[1]
         self.config = config
         self.service = NameServer(config, clock=SystemClock())
         self.server = RemotingServer(
-            self.service, namesrv_handlers, [sock], lane_sizes=NAMESRV_LANES
+            self.service,
+            namesrv_handlers,
+            [sock],
+            lane_sizes=namesrv_lane_sizes(config),
+            idle_seconds=config.server_channel_max_idle_time_seconds,
+            frame_max=frame_max,
         )
 
     @property
@@ -117,8 +119,16 @@ class RunningNamesrv:
 class RunningBroker:
     """A broker that listens, with its store open; `run` serves until `stop`."""
 
-    def __init__(self, config: BrokerConfig, *, advertise: str | None) -> None:
-        sockets = bind_with_vip(config.bind_address, config.listen_port)
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        advertise: str | None,
+        frame_max: int = FRAME_MAX_BYTES,
+    ) -> None:
+        sockets = bind_with_vip(
+            config.bind_address, config.listen_port, backlog=config.server_socket_backlog
+        )
         try:
             config.listen_port = sockets[0].getsockname()[1]
             host, port = _advertised(advertise, config)
@@ -129,7 +139,12 @@ class RunningBroker:
             raise
         self.config = config
         self.server = RemotingServer(
-            self.broker, broker_handlers, sockets, lane_sizes=lane_sizes(config)
+            self.broker,
+            broker_handlers,
+            sockets,
+            lane_sizes=broker_lane_sizes(config),
+            idle_seconds=config.server_channel_max_idle_time_seconds,
+            frame_max=frame_max,
         )
         self.broker.connect(self.server.dispatcher)
         self.closed = trio.Event()
@@ -162,7 +177,15 @@ class RunningBroker:
         click.echo(line)
 
 
-def lane_sizes(config: BrokerConfig) -> dict[Lane, tuple[int, int]]:
+def namesrv_lane_sizes(config: NamesrvConfig) -> dict[Lane, tuple[int, int]]:
+    """Threads and capacity of each lane; a name server never blocks, so one thread each will do."""
+    return {
+        Lane.CLIENT: (1, config.client_request_thread_pool_queue_capacity),
+        Lane.ADMIN: (1, config.default_thread_pool_queue_capacity),
+    }
+
+
+def broker_lane_sizes(config: BrokerConfig) -> dict[Lane, tuple[int, int]]:
     """Threads and capacity of each lane; the capacities are Java's settings.
 
     The send lane is the only writer of the CommitLog and so always has one thread.  The others have
@@ -182,19 +205,20 @@ def lane_sizes(config: BrokerConfig) -> dict[Lane, tuple[int, int]]:
     }
 
 
-def bind_with_vip(host: str, port: int) -> list[socket.socket]:
+def bind_with_vip(host: str, port: int, *, backlog: int) -> list[socket.socket]:
     """The broker's two listening sockets: its port and the VIP channel's, two below."""
     if port:
-        main = bind(host, port)
+        main = bind(host, port, backlog=backlog)
         try:
-            return [main, bind(host, port - VIP_PORT_DISTANCE)]
+            return [main, bind(host, port - VIP_PORT_DISTANCE, backlog=backlog)]
         except AddressInUse:
             main.close()
             raise
     for _ in range(FREE_PORT_TRIES):
-        main = bind(host, 0)
+        main = bind(host, 0, backlog=backlog)
         try:
-            return [main, bind(host, main.getsockname()[1] - VIP_PORT_DISTANCE)]
+            vip_port = main.getsockname()[1] - VIP_PORT_DISTANCE
+            return [main, bind(host, vip_port, backlog=backlog)]
         except AddressInUse:
             main.close()
     raise AddressInUse(f"cannot find a free pair of ports on {host}")
@@ -218,9 +242,9 @@ async def _serve_one(
     options: Options,
     signalled: Signalled,
 ) -> None:
-    namesrv = RunningNamesrv(namesrv_config)
+    namesrv = RunningNamesrv(namesrv_config, frame_max=options.frame_max)
     broker_config.namesrv_addr = namesrv.address
-    broker = RunningBroker(broker_config, advertise=options.advertise)
+    broker = RunningBroker(broker_config, advertise=options.advertise, frame_max=options.frame_max)
     async with trio.open_nursery() as nursery:
         await nursery.start(namesrv.run)
         namesrv.announce()
@@ -237,7 +261,7 @@ async def _serve_one(
 
 
 async def _serve_namesrv(config: NamesrvConfig, options: Options, signalled: Signalled) -> None:
-    namesrv = RunningNamesrv(config)
+    namesrv = RunningNamesrv(config, frame_max=options.frame_max)
     async with trio.open_nursery() as nursery:
         await nursery.start(namesrv.run)
         namesrv.announce()
@@ -250,7 +274,7 @@ async def _serve_namesrv(config: NamesrvConfig, options: Options, signalled: Sig
 
 
 async def _serve_broker(config: BrokerConfig, options: Options, signalled: Signalled) -> None:
-    broker = RunningBroker(config, advertise=options.advertise)
+    broker = RunningBroker(config, advertise=options.advertise, frame_max=options.frame_max)
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
         broker.announce()
@@ -269,7 +293,7 @@ async def _serve_many(
     signalled: Signalled,
 ) -> None:
     """A name server here and each broker in a process of its own."""
-    namesrv = RunningNamesrv(namesrv_config)
+    namesrv = RunningNamesrv(namesrv_config, frame_max=options.frame_max)
     brokers = BrokerProcesses()
     async with trio.open_nursery() as nursery:
         await nursery.start(namesrv.run)
@@ -348,7 +372,7 @@ def _broker_command(
     command = [sys.executable, "-m", "pyritemq.server", "broker", "-n", namesrv.address]
     command += ["--name", name, "--store", str(Path(config.store_path_root_dir) / name)]
     command += ["--listen", config.bind_address, "--port", str(port)]
-    command += ["--log-level", options.log_level]
+    command += ["--log-level", options.log_level, "--frame-max", str(options.frame_max)]
     if options.config_path is not None:
         command += ["-c", options.config_path]
     if options.advertise is not None:

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BACKLOG = 1024
-"""Java's serverSocketBacklog."""
-
-IDLE_SECONDS = 120
-"""Java's serverChannelMaxIdleTimeSeconds: nothing read and nothing written for so long."""
-
 IDLE_SCAN_SECONDS = 10
 
 OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -34,14 +28,14 @@ class AddressInUse(Exception):  # noqa: N818 - shown to the user as a sentence
     """The address cannot be listened on; the text says which and why."""
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, *, backlog: int = 1024) -> socket.socket:
     """A listening socket, or `AddressInUse` with one sentence for the user."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
-        sock.listen(BACKLOG)
+        sock.listen(backlog)
     except OSError as error:
         sock.close()
         raise AddressInUse(f"cannot listen on {host}:{port}: {error.strerror}") from error
@@ -60,11 +54,13 @@ class Listener:
         sockets: list[socket.socket],
         *,
         frame_max: int,
+        idle_seconds: float,
         received: Callable[[Channel, list[Command]], None],
         closed: Callable[[Channel], None],
     ) -> None:
         self._sockets = sockets
         self._frame_max = frame_max
+        self._idle_seconds = idle_seconds
         self._received = received
         self._closed = closed
         self.connections: set[Connection] = set()
@@ -135,9 +131,10 @@ class Listener:
             self._closed(connection.channel)
 
     async def _close_idle(self) -> None:
+        """Close what has neither been read nor written for too long."""
         while True:
             await trio.sleep(IDLE_SCAN_SECONDS)
-            oldest = trio.current_time() - IDLE_SECONDS
+            oldest = trio.current_time() - self._idle_seconds
             for connection in list(self.connections):
                 if connection.last_active < oldest:
                     logger.info(

@@ -45,6 +45,7 @@ class RemotingServer(Generic[ServiceT]):
         sockets: list[socket.socket],
         *,
         lane_sizes: Mapping[Lane, tuple[int, int]],
+        idle_seconds: float,
         frame_max: int = FRAME_MAX_BYTES,
     ) -> None:
         self.dispatcher = Dispatcher(
@@ -57,6 +58,7 @@ class RemotingServer(Generic[ServiceT]):
         self.listener = Listener(
             sockets,
             frame_max=frame_max,
+            idle_seconds=idle_seconds,
             received=self.dispatcher.received,
             closed=self.dispatcher.closed,
         )

@@ -92,7 +92,7 @@ class BrokerTable(Settings):
     load_balance_thread_pool_queue_capacity: Int = 100_000
     long_polling_enable: Bool = key(True, used=True)
     short_polling_time_mills: Long = key(1000, used=True, at_least=0)
-    notify_consumer_ids_changed_enable: Bool = True
+    notify_consumer_ids_changed_enable: Bool = key(True, used=True)
     high_speed_mode: Bool = False
     commercial_base_count: Int = 1
     commercial_size_per_msg: Int = 4096
@@ -197,7 +197,7 @@ class BrokerTable(Settings):
     enable_remote_escape: Bool = False
     skip_pre_online: Bool = False
     async_send_enable: Bool = True
-    use_server_side_reset_offset: Bool = True
+    use_server_side_reset_offset: Bool = key(True, used=True)
     consumer_offset_update_version_step: Long = 500
     delay_offset_update_version_step: Long = 200
     lock_in_strict_mode: Bool = False
@@ -234,7 +234,7 @@ class BrokerTable(Settings):
     enable_stats_metrics: Bool = True
     enable_request_metrics: Bool = True
     enable_lag_and_dlq_metrics: Bool = True
-    channel_expired_timeout: Long = key(120_000, at_least=0)
+    channel_expired_timeout: Long = key(120_000, used=True, at_least=0)
     subscription_expired_timeout: Long = 600_000
     estimate_accumulation: Bool = True
     cold_ctr_strategy_enable: Bool = False

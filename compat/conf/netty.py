@@ -19,12 +19,12 @@ class NettyServerTable(Settings):
     server_selector_threads: Int = 3
     server_oneway_semaphore_value: Int = 256
     server_async_semaphore_value: Int = 64
-    server_channel_max_idle_time_seconds: Int = key(120, at_least=0)
+    server_channel_max_idle_time_seconds: Int = key(120, used=True, at_least=0)
     server_socket_snd_buf_size: Int = 0
     server_socket_rcv_buf_size: Int = 0
     write_buffer_high_water_mark: Int = 0
     write_buffer_low_water_mark: Int = 0
-    server_socket_backlog: Int = key(1024, at_least=1)
+    server_socket_backlog: Int = key(1024, used=True, at_least=1)
     server_netty_worker_group_enable: Bool = True
     server_pooled_byte_buf_allocator_enable: Bool = True
     enable_shutdown_gracefully: Bool = False

@@ -68,11 +68,19 @@ class Broker:
         self.groups = SubscriptionGroupTable(
             config, JsonTable(tables / "subscriptionGroup.json"), now_ms=now_ms
         )
-        self.offsets = ConsumerOffsetTable(JsonTable(tables / "consumerOffset.json"), now_ms=now_ms)
+        self.offsets = ConsumerOffsetTable(
+            JsonTable(tables / "consumerOffset.json"),
+            now_ms=now_ms,
+            use_reset=config.use_server_side_reset_offset,
+        )
         for table in (self.topics, self.groups, self.offsets):
             table.load()
-        self.producers = ProducerTable(clock)
-        self.consumers = ConsumerTable(clock, on_change=notify_consumer_ids_changed)
+        self.producers = ProducerTable(clock, expired_ms=config.channel_expired_timeout)
+        self.consumers = ConsumerTable(
+            clock,
+            on_change=self._consumers_changed,
+            expired_ms=config.channel_expired_timeout,
+        )
         self.queue_locks = QueueLocks(clock)
         self.registration = Registration(
             config, self.topics, advertised_address=self.advertised_address
@@ -114,6 +122,11 @@ class Broker:
     def _scan_clients(self) -> None:
         self.producers.scan()
         self.consumers.scan()
+        self.queue_locks.purge()
+
+    def _consumers_changed(self, group: str, channels: list[Channel]) -> None:
+        if self.config.notify_consumer_ids_changed_enable:
+            notify_consumer_ids_changed(group, channels)
 
 
 async def _repeat(work: Callable[[], None], seconds: float) -> None:

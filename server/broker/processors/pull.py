@@ -20,7 +20,7 @@ from pyritemq.server.broker.state.subscriptions import (
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import RequestRefused, broker_handlers
-from pyritemq.storage.messages import GetStatus
+from pyritemq.storage.messages import GetResult, GetStatus
 
 if TYPE_CHECKING:
     from pyritemq.compat.register_body import TopicConfig
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pyritemq.server.broker.state.subscriptions import Subscription
     from pyritemq.server.lanes import Outbox
     from pyritemq.server.registry import Request
-    from pyritemq.storage.messages import GetResult
 
 COMMIT_OFFSET = 1 << 0
 SUSPEND = 1 << 1
@@ -75,7 +74,7 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
     group, topic = _check_access(broker, request.command, header)
     _check_queue(request, header, topic)
     tags = _subscribed_tags(broker, header, group)
-    result = broker.store.get(
+    result = _reset(broker, header) or broker.store.get(
         header.topic,
         header.queue_id,
         header.queue_offset,
@@ -83,12 +82,12 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
         accepts=tags,
     )
     code = _code_of(result, header.queue_offset)
+    broker.offsets.commit_pull(
+        header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
+    )
     if header.sys_flag & COMMIT_OFFSET and not request.suspended:
         broker.offsets.commit(
-            group=header.consumer_group,
-            topic=header.topic,
-            queue_id=header.queue_id,
-            offset=header.commit_offset,
+            header.consumer_group, header.topic, header.queue_id, header.commit_offset
         )
     if code is ResponseCode.PULL_NOT_FOUND and not request.suspended and header.sys_flag & SUSPEND:
         broker.long_polling.hold(_held(broker, request, header, tags))
@@ -194,6 +193,24 @@ def _tags_of(subscription: Subscription) -> frozenset[int] | None:
             f"{subscription.expression_type}",
         )
     return subscription.tag_hashes
+
+
+def _reset(broker: Broker, header: PullFields) -> GetResult | None:
+    """The answer to a pull whose queue an operator has set to another offset meanwhile."""
+    offset = broker.offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+    if offset is None:
+        return None
+    store = broker.store
+    return GetResult(
+        GetStatus.OFFSET_RESET,
+        next_begin_offset=offset,
+        min_offset=store.min_offset(header.topic, header.queue_id),
+        max_offset=store.max_offset(header.topic, header.queue_id),
+        slices=[],
+        count=0,
+        bytes_total=0,
+        suggest_pulling_from_slave=False,
+    )
 
 
 def _code_of(result: GetResult, asked_offset: int) -> ResponseCode:

@@ -19,6 +19,7 @@ from pyritemq.protocol.send_reply import encode_send_reply
 from pyritemq.server.broker.long_polling import Arrival
 from pyritemq.server.broker.remarks import see_faq
 from pyritemq.server.broker.state import names
+from pyritemq.server.broker.state.topics import describe_topic
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import RequestRefused, broker_handlers
@@ -117,8 +118,7 @@ def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore
         sys_flag |= MULTI_TAGS_FLAG
     if header.batch:
         messages.extend(_batch(broker, request, header, queue_id, sys_flag))
-        unique_id = _property(properties, UNIQ_KEY) or None
-        return request, first, len(messages), queue_id, unique_id
+        return request, first, len(messages), queue_id, _property(properties, UNIQ_KEY) or None
     if properties and properties[-1] != SEPARATOR:
         properties += b"\x02"
     if POP_CK in properties:
@@ -162,7 +162,7 @@ def _checked_topic(broker: Broker, request: Request[Any], header: SendFields) ->
     if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
         raise RequestRefused(
             ResponseCode.INVALID_PARAMETER,
-            f"request queueId[{header.queue_id}] is illegal, {topic} "
+            f"request queueId[{header.queue_id}] is illegal, {describe_topic(topic)} "
             f"Producer: {request.channel.remote_address}",
         )
     return topic
