@@ -65,6 +65,10 @@ class Child:
     def returncode(self) -> int | None:
         return self._process.poll()
 
+    def age(self) -> float:
+        """Seconds since the process was started."""
+        return time.monotonic() - self.started_at
+
     def output(self) -> str:
         return self.log_path.read_text(encoding="utf-8", errors="replace")
 

@@ -2,10 +2,14 @@
 
     python tests/golden/capture.py [--out tests/golden]
 
-Needs Java 17 and the jars of scripts/fetch-jars. A real RocketMQ 5.5.0 name server and broker listen on
-127.0.0.2; proxies stand on 127.0.0.1 (for clients) and 127.0.0.3 (for brokers that register), so the routes
-that the name server hands out lead through the proxy. One example of every kind of frame is kept: kind means
-source, direction, code, serialisation, names of the ext fields, and whether remark and body are there.
+Needs Java 17 and the jars of scripts/fetch-jars, and takes about 8 minutes. A real RocketMQ 5.5.0
+name server and broker listen on 127.0.0.2; proxies stand on 127.0.0.1 (for clients) and 127.0.0.3
+(for brokers that register), so the routes that the name server hands out lead through the proxy.
+One example of every kind of frame is kept: kind means source, direction, code, serialisation, names
+of the ext fields, and whether remark and body are there.
+
+The second round runs a name server and a broker whose own headers are binary: a Java server answers
+in the serialisation that it is set to, not in that of the request.
 """
 
 from __future__ import annotations
@@ -15,25 +19,30 @@ import datetime
 import json
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recorder import Proxy, Recorder, Vector
 
-from pyritemq.conformance.clients import start_example
+from pyritemq.conformance.clients import MQADMIN, ProcessClients
 from pyritemq.conformance.jars import class_path
-from pyritemq.conformance.processes import Child, ChildFailed
+from pyritemq.conformance.processes import Child, ChildError
 from pyritemq.conformance.servers import java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 CLIENTS, REAL, BROKERS = "127.0.0.1", "127.0.0.2", "127.0.0.3"
-NAMESRV_PORT = 9876
-"""The examples PullConsumer and OnewayProducer have this port written into them."""
-BROKER_PORT, SECOND_BROKER_PORT = 20911, 20921
+NAMESRV_PORT, SECOND_NAMESRV_PORT = 9876, 9886
+"""The first is written into the examples PullConsumer and OnewayProducer."""
+BROKER_PORTS = {"broker-a": 20911, "broker-b": 20921, "broker-c": 20931, "broker-d": 20941}
 BINARY = ("-Drocketmq.serialize.type=ROCKETMQ",)
 
 PRODUCERS = (
@@ -42,17 +51,19 @@ PRODUCERS = (
     "simple.Producer",
     "simple.OnewayProducer",
 )
+LITE_PULL = ("simple.LitePullConsumerSubscribe", "simple.LitePullConsumerAssign")
 CONSUMERS = (
     "quickstart.Consumer",
     "quickstart.Consumer",  # the second one changes the group: NOTIFY_CONSUMER_IDS_CHANGED
     "ordermessage.Consumer",
+    "ordermessage.Consumer",  # takes queues from the first: UNLOCK_BATCH_MQ
+    "filter.SqlFilterConsumer",  # CHECK_CLIENT_CONFIG
     "broadcast.PushConsumer",
-    "simple.LitePullConsumerSubscribe",
-    "simple.LitePullConsumerAssign",
+    *LITE_PULL,
     "simple.PullConsumer",
 )
 CONSUME_SECONDS = 22
-"""Offsets are first persisted 10 s after a start and then every 5 s; the rest is the JVM's start."""
+"""Offsets are first persisted 10 s after a start, then every 5 s; the rest is the JVM's start."""
 
 ADMIN = """
 updateTopic -c DefaultCluster -t GoldenTopic -r 4 -w 4
@@ -71,6 +82,7 @@ updateSubGroup -c DefaultCluster -g GoldenGroup
 deleteSubGroup -c DefaultCluster -g GoldenGroup
 sendMessage -t GoldenTopic -p hello -k key1 -c TagA
 printMsg -t GoldenTopic
+printMsg -t GoldenTopic -b 2020-01-01#00:00:00:000 -e 2100-01-01#00:00:00:000
 consumeMessage -t GoldenTopic -g GoldenConsume -c 1
 queryMsgByOffset -t TopicTest -b broker-a -i 0 -o 0
 queryMsgByKey -t GoldenTopic -k key1
@@ -96,7 +108,7 @@ class Session:
         self.recorder = Recorder()
         self.client_source = "client 5.5.0"
         self.namesrv = f"{CLIENTS}:{NAMESRV_PORT}"
-        self._count = 0
+        self.clients = ProcessClients(folder)
 
     def proxy(self, listen: str, port: int, dialler: str | None, listener: str) -> None:
         def name() -> str:
@@ -111,39 +123,44 @@ class Session:
         )
         self.stack.callback(proxy.close)
 
-    def start_servers(self) -> Child:
-        namesrv = java.start_namesrv(self.folder / "namesrv", port=NAMESRV_PORT, bind=REAL)
+    def start_namesrv(self, port: int, **options: object) -> None:
+        namesrv = java.start_namesrv(self.folder / f"n{port}", port=port, bind=REAL, **options)
         self.stack.enter_context(namesrv)
         namesrv.wait_for_line(java.NAMESRV_READY, timeout=java.READY_SECONDS)
-        self.proxy(CLIENTS, NAMESRV_PORT, None, "namesrv 5.5.0")
-        self.proxy(BROKERS, NAMESRV_PORT, "broker 5.5.0", "namesrv 5.5.0")
-        self.proxy(CLIENTS, BROKER_PORT, None, "broker 5.5.0")
-        return self.start_broker("broker-a", BROKER_PORT)
+        self.proxy(CLIENTS, port, None, "namesrv 5.5.0")
+        self.proxy(BROKERS, port, "broker 5.5.0", "namesrv 5.5.0")
 
-    def start_broker(self, name: str, port: int, **properties: object) -> Child:
-        broker = java.start_broker(
-            self.folder / name,
-            properties={
-                "brokerName": name,
-                "brokerIP1": CLIENTS,
-                "bindAddress": REAL,
-                "listenPort": port,
-                "namesrvAddr": f"{BROKERS}:{NAMESRV_PORT}",
-                "registerNameServerPeriod": 10_000,  # QUERY_DATA_VERSION comes with the second round
-                "mappedFileSizeCommitLog": 64 << 20,
-                **properties,
-            },
-        )
+    def start_broker(
+        self,
+        name: str,
+        namesrv_port: int,
+        *,
+        flags: tuple[str, ...] = (),
+        **more: object,
+    ) -> Child:
+        port = BROKER_PORTS[name]
+        properties = {
+            "brokerName": name,
+            "brokerIP1": CLIENTS,
+            "brokerIP2": CLIENTS,
+            "bindAddress": REAL,
+            "listenPort": port,
+            "namesrvAddr": f"{BROKERS}:{namesrv_port}",
+            "registerNameServerPeriod": 10_000,  # the second round asks QUERY_DATA_VERSION
+            "enablePropertyFilter": "true",
+            "mappedFileSizeCommitLog": 64 << 20,
+            **more,
+        }
+        broker = java.start_broker(self.folder / name, properties=properties, flags=flags)
         self.stack.enter_context(broker)
         broker.wait_for_line(java.BROKER_READY, timeout=java.READY_SECONDS)
+        self.proxy(CLIENTS, port, None, "broker 5.5.0")
         return broker
 
     @contextmanager
     def example(self, name: str, version: str, **options: object) -> Iterator[Child]:
-        self._count += 1
-        folder = self.folder / f"client-{self._count}"
-        with start_example(
-            name, folder, namesrv=self.namesrv, client_version=version, **options
+        with self.clients.start(
+            name, namesrv=self.namesrv, client_version=version, **options
         ) as child:
             yield child
 
@@ -151,7 +168,7 @@ class Session:
         with self.example(name, version, **options) as child:
             try:
                 child.wait(timeout=timeout)
-            except ChildFailed as failure:
+            except ChildError as failure:
                 print(f"  {failure}")
 
     def consume(self, names: tuple[str, ...], version: str, **options: object) -> None:
@@ -173,9 +190,9 @@ class Session:
         self.run("simple.Producer", version, flags=BINARY)
         self.consume(("ordermessage.Consumer", "quickstart.Consumer"), version, flags=BINARY)
 
-    def benchmark_traffic(self) -> None:
+    def benchmark_traffic(self, namesrv: str) -> None:
         self.client_source = "client 5.5.0"
-        at = ("-n", self.namesrv)
+        at = ("-n", namesrv)
         self.run("benchmark.Producer", "5.5.0", arguments=(*at, "-w", "4", "-q", "400"))
         with self.example("benchmark.Consumer", "5.5.0", arguments=at):
             time.sleep(CONSUME_SECONDS)
@@ -185,19 +202,31 @@ class Session:
         for line in ADMIN.strip().splitlines():
             print(f"mqadmin {line}")
             arguments = (*line.split(), "-n", self.namesrv)
-            main = "org.apache.rocketmq.tools.command.MQAdminStartup"
-            self.run(main, "5.5.0", timeout=30, arguments=arguments)
+            self.run(MQADMIN, "5.5.0", timeout=30, arguments=arguments)
 
-    def second_broker_traffic(self) -> None:
-        """A broker that compresses its registration, sends heartbeats and asks for its member group."""
-        broker = self.start_broker(
-            "broker-b",
-            SECOND_BROKER_PORT,
-            compressedRegister="true",
-            enableSlaveActingMaster="true",
-            enableSplitRegistration="true",
-        )
-        time.sleep(25)
+    def acting_master_traffic(self) -> None:
+        """Registration with a compressed body and the ways in which such a broker says it lives."""
+        for name, old_namesrv in (("broker-b", "true"), ("broker-c", "false")):
+            broker = self.start_broker(
+                name,
+                NAMESRV_PORT,
+                compressedRegister="true" if name == "broker-b" else "false",
+                enableSlaveActingMaster="true",
+                compatibleWithOldNameSrv=old_namesrv,
+            )
+            time.sleep(12)
+            broker.stop()
+
+    def binary_server_traffic(self) -> None:
+        self.start_namesrv(SECOND_NAMESRV_PORT, flags=BINARY)
+        broker = self.start_broker("broker-d", SECOND_NAMESRV_PORT, flags=BINARY)
+        self.namesrv = f"{CLIENTS}:{SECOND_NAMESRV_PORT}"
+        self.benchmark_traffic(self.namesrv)
+        self.run("ordermessage.Producer", "5.5.0", flags=BINARY)
+        self.run("simple.Producer", "5.5.0", flags=BINARY)
+        with self.example("batch.SimpleBatchProducer", "5.5.0", flags=BINARY) as batch:
+            batch.wait_for_line("SEND_OK", timeout=60)
+        self.consume((*("ordermessage.Consumer",) * 2, *LITE_PULL), "5.5.0", flags=BINARY)
         broker.stop()
 
 
@@ -240,16 +269,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--keep", action="store_true", help="keep the folder of logs and stores")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the children are stopped too
     folder = Path(tempfile.mkdtemp(prefix="pyritemq-golden-"))
     with ExitStack() as stack:
         session = Session(folder, stack)
-        broker = session.start_servers()
+        session.start_namesrv(NAMESRV_PORT)
+        broker = session.start_broker("broker-a", NAMESRV_PORT)
+        session.acting_master_traffic()
         session.client_traffic("5.5.0")
-        session.benchmark_traffic()
+        session.benchmark_traffic(session.namesrv)
         session.admin_traffic()
         session.client_traffic("4.9.8")
-        session.second_broker_traffic()
-        broker.stop()  # UNREGISTER_BROKER
+        broker.stop()
+        session.binary_server_traffic()
         write_fixtures(session.recorder.vectors(), options.out)
     if options.keep:
         print(f"kept {folder}")

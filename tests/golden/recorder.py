@@ -1,17 +1,21 @@
 """A TCP proxy that keeps one example of every kind of frame that passes.
 
-It reads frames with its own few lines, not with pyritemq.protocol, so that the vectors stay an oracle for
-that package. One thread per direction of a connection; bytes are forwarded untouched and at once.
+It reads frames with its own few lines, not with pyritemq.protocol, so that the vectors stay an
+oracle for that package. One thread per direction of a connection; bytes are forwarded untouched.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 REPLY_BIT = 1
 SERIALISATIONS = ("json", "rocketmq")
@@ -161,7 +165,6 @@ def _pump(source: socket.socket, sink: socket.socket, direction: str, talk: Conv
     pending = b""
     try:
         while data := source.recv(CHUNK):
-            sink.sendall(data)
             pending += data
             while len(pending) >= 4:
                 end = 4 + struct.unpack_from(">I", pending)[0]
@@ -169,17 +172,16 @@ def _pump(source: socket.socket, sink: socket.socket, direction: str, talk: Conv
                     break
                 talk.frame(direction, pending[:end])
                 pending = pending[end:]
+            sink.sendall(data)  # after recording, or a quick reply would come before its request
     except OSError:
         pass
     finally:
         for one in (source, sink):
-            with_shutdown(one)
+            _end(one)
 
 
-def with_shutdown(one: socket.socket) -> None:
+def _end(one: socket.socket) -> None:
     """Close for both directions, so that the thread blocked on the other end wakes."""
-    try:
+    with contextlib.suppress(OSError):
         one.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
     one.close()
