@@ -14,8 +14,8 @@ FRAME_MAX = 16 * 1024 * 1024  # Java: com.rocketmq.remoting.frameMaxLength
 
 # Length word, type and header length, then the binary header as far as the length of its ext fields
 # when there is no remark: nearly every request of a binary client. Decoding it in the loop, with
-# one unpack, takes 0.75 µs a frame where decode_at takes 2.2 µs (2026-11-18, CPython 3.11; 234
-# bytes of ext fields, 128 of body, 20 frames a read).
+# one unpack, takes 0.75 µs a frame where the loop over decode_at takes 1.5 µs (2026-11-18, CPython
+# 3.11, the two timed in turn; 234 bytes of ext fields, 128 of body, 20 frames a read).
 _HEAD = Struct(">iIhBhiiii")
 _HEAD_SIZE = _HEAD.size
 _LENGTH = Struct(">i")
