@@ -98,6 +98,21 @@ class Channel:
             self.closed = True
 
 
+class Nobody(Channel):
+    """Where requests of our own come from: a peer that is always gone."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.remote_ip = "127.0.0.1"
+        self.remote_address = self.local_address = "127.0.0.1:0"
+        self.born_host = packed_host(self.remote_ip, 0)
+        self.closed = True
+
+    def write(self, buffers: list[Buffer]) -> None:
+        """Nobody is told anything."""
+
+
 class Connection:
     """Reads frames from a socket and writes frames to it, on the loop."""
 
@@ -257,3 +272,6 @@ def packed_host(ip: str, port: int) -> bytes:
     if address.version == 6 and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return address.packed + struct.pack(">i", port)
+
+
+NOBODY = Nobody()

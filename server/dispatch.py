@@ -80,6 +80,10 @@ class Dispatcher(Generic[ServiceT]):
         for refused in self.lanes[lane].offer(requests):
             _answer(refused.channel, reply_overloaded(refused.command), refused.command)
 
+    def handler_of(self, code: RequestCode) -> Handler[ServiceT]:
+        """A code's declaration, for requests that the service makes itself."""
+        return self._handlers[code]
+
     def closed(self, channel: Channel) -> None:
         """Let the client lane know that a connection is gone, behind what it still has to do."""
         notice = Command(-1, flag=ONEWAY_FLAG)

@@ -135,15 +135,16 @@ class LanePool:
                     self._start_thread()
         return refused
 
-    def insist(self, request: Request[Any]) -> None:
-        """Take a notice of our own that must not be lost, however full the lane is."""
+    def insist(self, request: Request[Any]) -> bool:
+        """Take a request of our own, however full the lane is; False once it is closed."""
         with self._lock:
             if self._closed:
-                return
+                return False
             self._queued += 1
             self._queue.put([request])
             if not self._threads:
                 self._start_thread()
+            return True
 
     def statistics(self) -> LaneStatistics:
         """A consistent copy of the lane's numbers."""

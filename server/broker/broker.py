@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import trio
 
+from pyritemq.server.broker.internal_sends import InternalSends
 from pyritemq.server.broker.long_polling import LongPolling
 from pyritemq.server.broker.registration import Registration
 from pyritemq.server.broker.state.channels import (
@@ -87,13 +88,15 @@ class Broker:
         )
         self.topics.on_change = self.registration.topics_changed
         self.long_polling: LongPolling
+        self.internal_sends: InternalSends
 
     def connect(self, dispatcher: Dispatcher[Broker]) -> None:
-        """Give held pulls a way back to their lane; called once, before anything is served."""
+        """Give held pulls and our own sends a way to their lanes; called once, before serving."""
         self.long_polling = LongPolling(
             queue_end=self.store.max_offset,
             resume=lambda requests: dispatcher.offer(Lane.PULL, requests),
         )
+        self.internal_sends = InternalSends(dispatcher)
 
     def channel_closed(self, channel: Channel) -> None:
         """A connection is gone; on lane CLIENT."""

@@ -16,6 +16,7 @@ from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.headers.send import decode_send
 from pyritemq.protocol.record import decode_batch
 from pyritemq.protocol.send_reply import encode_send_reply
+from pyritemq.server.broker.internal_sends import InternalSend
 from pyritemq.server.broker.long_polling import Arrival
 from pyritemq.server.broker.remarks import see_faq
 from pyritemq.server.broker.state import names
@@ -87,14 +88,24 @@ _Accepted = tuple["Request[Any]", int, int, int, str | None]
 def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) -> None:
     messages: list[MessageToStore] = []
     accepted: list[_Accepted] = []
+    internal: list[tuple[InternalSend, int]] = []
     for request in requests:
+        if isinstance(request, InternalSend):
+            internal.append((request, len(messages)))
+            messages.extend(request.messages)
+            continue
         try:
             accepted.append(_accept(broker, request, messages))
         except RequestRefused as refusal:
             _refuse(broker, request, refusal.code, refusal.remark, outbox)
         except Exception as error:  # noqa: BLE001 - one bad send must not fail its neighbours
             outbox.add_reply(request, reply_to_failure(request, error))
-    results = broker.store.put_batch(messages)
+    try:
+        results = broker.store.put_batch(messages)
+    except Exception:
+        for own, _ in internal:
+            own.fail()
+        raise
     for request, first, end, queue_id, unique_id in accepted:
         if not request.command.flag & ONEWAY:
             result = results[first]
@@ -102,6 +113,8 @@ def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) 
                 _answer(broker, request, results[first:end], queue_id, unique_id, outbox)
             else:
                 _refuse(broker, request, *_refusal(broker, result.status), outbox)
+    for own, first in internal:
+        own.done(results[first : first + len(own.messages)])
     _announce(broker, messages, results)
 
 
