@@ -1,8 +1,8 @@
 """Messages that the broker writes itself: delayed ones that are due, retries, transactions, timers.
 
 The send lane is the only writer of the CommitLog, so they go through it like any client's send and
-become part of its next append.  Called from any thread; `done` runs on the send lane with one result
-for each message, after they have been published, and must be quick.
+become part of its next append.  Called from any thread; `done` runs on the send lane with one
+result for each message, after they have been published, and must be quick.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyritemq.compat.java_hash import tags_code
 from pyritemq.compat.message_id import make_message_id
 from pyritemq.protocol.codes import RequestCode, ResponseCode
+from pyritemq.protocol.command import FLAG_ONEWAY
 from pyritemq.protocol.headers.send import decode_send
 from pyritemq.protocol.record import decode_batch
 from pyritemq.protocol.send_reply import encode_send_reply
@@ -67,7 +68,6 @@ _REFUSALS = {
 }
 
 Properties = bytes
-ONEWAY = 2
 
 
 UNIQ_KEY = b"UNIQ_KEY\x01"
@@ -100,22 +100,25 @@ def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) 
             _refuse(broker, request, refusal.code, refusal.remark, outbox)
         except Exception as error:  # noqa: BLE001 - one bad send must not fail its neighbours
             outbox.add_reply(request, reply_to_failure(request, error))
+    results = _put(broker, messages, internal)
+    for request, first, end, queue_id, unique_id in accepted:
+        if not request.command.flag & FLAG_ONEWAY:
+            _answer(broker, request, results[first:end], queue_id, unique_id, outbox)
+    _announce(broker, messages, results)
+
+
+def _put(
+    broker: Broker, messages: list[MessageToStore], internal: list[tuple[InternalSend, int]]
+) -> list[PutResult]:
     try:
         results = broker.store.put_batch(messages)
     except Exception:
         for own, _ in internal:
             own.fail()
         raise
-    for request, first, end, queue_id, unique_id in accepted:
-        if not request.command.flag & ONEWAY:
-            result = results[first]
-            if result[0] is PutStatus.PUT_OK or result.status in CODE_OF_STATUS:
-                _answer(broker, request, results[first:end], queue_id, unique_id, outbox)
-            else:
-                _refuse(broker, request, *_refusal(broker, result.status), outbox)
     for own, first in internal:
         own.done(results[first : first + len(own.messages)])
-    _announce(broker, messages, results)
+    return results
 
 
 def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore]) -> _Accepted:
@@ -248,6 +251,10 @@ def _answer(
     outbox: Outbox,
 ) -> None:
     first = results[0]
+    code = CODE_OF_STATUS.get(first.status)
+    if code is None:
+        _refuse(broker, request, *_refusal(broker, first.status), outbox)
+        return
     message_ids = make_message_id(broker.store_host, first.phy_offset)
     if len(results) > 1:
         ids = [make_message_id(broker.store_host, result.phy_offset) for result in results]
@@ -257,7 +264,7 @@ def _answer(
         request.channel,
         encode_send_reply(
             request.command,
-            CODE_OF_STATUS[first.status],
+            code,
             msg_id=message_ids,
             queue_id=queue_id,
             queue_offset=first.queue_offset,
