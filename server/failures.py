@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from pyritemq.protocol.codes import ResponseCode
-from pyritemq.protocol.errors import ProtocolError
+from pyritemq.protocol.errors import HeaderSyntaxError, ProtocolError
 from pyritemq.server.registry import RequestRefused
 from pyritemq.storage.errors import StorageError
 
@@ -27,6 +27,9 @@ def reply_to_failure(request: Request[Any], error: Exception) -> Command:
     """The reply that an exception becomes; logs a traceback when the fault is ours."""
     if isinstance(error, RequestRefused):
         return request.reply(error.code, error.remark, error.header)
+    if isinstance(error, HeaderSyntaxError):
+        # Ext fields are looked at late; a peer that breaks the wire is closed all the same.
+        request.channel.close()
     if isinstance(error, ProtocolError):
         return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
     if isinstance(error, StorageError):

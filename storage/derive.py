@@ -9,13 +9,14 @@ from typing import Final
 
 from pyritemq.compat.java_hash import tags_code
 from pyritemq.protocol.record import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
-from pyritemq.storage.consume_queue import BLANK_SIZE
+from pyritemq.storage.consume_queue import BLANK_SIZE, ConsumeQueue
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.record_codec import CheckedRecord
 
 SCHEDULE_TOPIC: Final = b"SCHEDULE_TOPIC_XXXX"
 GAP_MAX: Final = 300_000  # ours: a file of units; a wider hole in a queue is a damaged offset
 
+_SEPARATOR: Final = 0x02
 _TAGS: Final = b"TAGS\x01"
 _DELAY: Final = b"DELAY\x01"
 _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -47,13 +48,13 @@ def derive_tags_code(
 
 def _property(properties: bytes, prefix: bytes) -> bytes:
     """Value of the last property with this name and separator, or nothing."""
-    if prefix not in properties:
+    at = properties.rfind(prefix)
+    while at > 0 and properties[at - 1] != _SEPARATOR:  # within another name or value
+        at = properties.rfind(prefix, 0, at + len(prefix) - 1)
+    if at < 0:
         return b""
-    found = b""
-    for item in properties.split(b"\x02"):
-        if item.startswith(prefix):
-            found = item[len(prefix) :]
-    return found
+    end = properties.find(_SEPARATOR, at)
+    return properties[at + len(prefix) : end if end >= 0 else len(properties)]
 
 
 def _can_name_a_folder(topic: bytes) -> bool:
@@ -76,23 +77,30 @@ class Deriver:
         """Place the record's unit unless it is there; returns what is wrong with the record."""
         if not is_in_queue(record.sys_flag):
             return None
-        if not _can_name_a_folder(record.topic) or record.queue_id < 0:
-            return f"topic {record.topic!r}, queue {record.queue_id}"
-        queue = self._table.find_or_create(record.topic, record.queue_id)
+        queue = self._table.queues.get((record.topic, record.queue_id))
+        if queue is None:
+            if not _can_name_a_folder(record.topic) or record.queue_id < 0:
+                return f"topic {record.topic!r}, queue {record.queue_id}"
+            queue = self._table.find_or_create(record.topic, record.queue_id)
         gap = record.queue_offset - queue.next_offset
         if gap < 0:
             return None
-        if gap and queue.min_offset == queue.next_offset:
-            self._table.loader.restart(queue, record.queue_offset)
-        elif gap > GAP_MAX:
+        if gap and not self._bridge(queue, record.queue_offset, gap):
             return f"queue offset {record.queue_offset} where {queue.next_offset} comes next"
-        else:
-            for _ in range(gap):  # units that were lost; their records may be gone as well
-                queue.stage(0, BLANK_SIZE, 0)
         code = derive_tags_code(
             record.topic, record.properties, record.store_timestamp, self._delay_levels
         )
         queue.stage(record.phy_offset, record.size, code)
         queue.max_offset = queue.next_offset
-        self._table.mark_dirty(queue)
+        if not queue.dirty:
+            self._table.mark_dirty(queue)
         return None
+
+    def _bridge(self, queue: ConsumeQueue, offset: int, gap: int) -> bool:
+        """Bring the queue's end to the offset, past units that were lost; False if too many were."""
+        if queue.min_offset == queue.next_offset:
+            self._table.loader.restart(queue, offset)
+            return True
+        for _ in range(gap if gap <= GAP_MAX else 0):
+            queue.stage(0, BLANK_SIZE, 0)
+        return gap <= GAP_MAX

@@ -136,7 +136,8 @@ def _check_fields(
     texts = _split_texts(record, head.size, body_size, magic)
     if texts is None:
         return BadRecord("the lengths within the record do not add up")
-    if check_crc and body_size and crc32(record[head.size :][:body_size]) & 0x7FFFFFFF != crc:
+    body = record[head.size : head.size + body_size]
+    if check_crc and body_size and crc32(body) & 0x7FFFFFFF != crc:
         return BadRecord("the body does not match its CRC")
     topic, properties = texts
     return CheckedRecord(

@@ -40,6 +40,19 @@ async def test_a_broken_frame_closes_its_connection_and_no_other(server, kind):
     assert (await send(healthy, "Topic", b"x")).code == ResponseCode.SUCCESS
 
 
+async def test_binary_fields_that_do_not_parse_close_their_connection(server):
+    """They are only looked at on the lane, long after the frame was taken in."""
+    healthy = await server.connect()
+    broken = await server.connect()
+    fields = b"\x00\x05topic\x00\x00\x00\x7fT"
+    header = struct.pack(">hbhiiii", 30, 0, 0, 1, 0, 0, len(fields)) + fields
+    await broken.stream.send_all(
+        struct.pack(">iI", 4 + len(header), 1 << 24 | len(header)) + header
+    )
+    await broken.closed_by_peer()
+    assert (await send(healthy, "Topic", b"x")).code == ResponseCode.SUCCESS
+
+
 async def test_a_frame_cut_by_the_peers_end_is_forgotten(server):
     wire = await server.connect()
     await wire.stream.send_all(GOOD[:-3])
