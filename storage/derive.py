@@ -97,7 +97,7 @@ class Deriver:
         return None
 
     def _bridge(self, queue: ConsumeQueue, offset: int, gap: int) -> bool:
-        """Bring the queue's end to the offset, past units that were lost; False if too many were."""
+        """Bring the queue's end to the offset, past lost units; False if those are too many."""
         if queue.min_offset == queue.next_offset:
             self._table.loader.restart(queue, offset)
             return True

@@ -97,6 +97,11 @@ class MappedFileQueue:
                 self._disk.remove(self._next.path)
                 self._next = None
 
+    def close(self) -> None:
+        """Let go of the files; slices that were handed out stay valid."""
+        self.files = ()
+        self._next = None
+
     def truncate(self, offset: int) -> None:
         """Forget everything from offset on: files behind it are deleted, its own is cut.
 

@@ -227,5 +227,6 @@ class MessageStore:
                 self.commit_log.files.discard_prepared()
                 self._disk.remove(self.config.root / "abort")
         finally:
+            self.commit_log.files.close()
             self.queues.files.clear()
             self._lock.release()

@@ -29,8 +29,8 @@ from pyritemq.storage.mapped_file import MappedFile
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.record_codec import BadRecord, Blank, CheckedRecord, check_record
 
-RECHECK_BYTES = 1 << 20  # ours: a log this short is checked whole, in some 15 ms
-RECHECK_UNITS = 1_000  # ours: more than a disk could have lost last
+RECHECK_BYTES = 1 << 18  # ours: a log this short is checked whole, in some 5 ms
+RECHECK_UNITS = 200  # ours: hundreds of records at least, a few milliseconds' work
 WRITE_OUT_RECORDS = 50_000  # ours: units held in memory while deriving
 
 
