@@ -29,8 +29,8 @@ from pyritemq.storage.mapped_file import MappedFile
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.record_codec import BadRecord, Blank, CheckedRecord, check_record
 
-RECHECK_BYTES = 1 << 18  # ours: a log this short is checked whole, in some 5 ms
-RECHECK_UNITS = 200  # ours: hundreds of records at least, a few milliseconds' work
+RECHECK_BYTES = 1 << 18  # ours: how much a start checks again, in some 5 ms
+RECHECK_UNITS = (256, 64, 16, 4, 1)  # ours: how far back in a queue it looks for so much
 WRITE_OUT_RECORDS = 50_000  # ours: units held in memory while deriving
 
 
@@ -102,15 +102,20 @@ class Recovery:
         return None
 
     def _step_back(self, known: CheckedRecord) -> int:
-        """A record boundary further back: the log's start, or a unit of the same queue."""
+        """A record boundary further back: the log's start, or an earlier unit of the same queue."""
         if known.phy_offset - self._log.min_offset <= RECHECK_BYTES or not self._table.all_keys():
             return self._log.min_offset
-        offset = max(known.queue_offset - RECHECK_UNITS, 0)
-        phy_offset = self._table.peek(known.topic, known.queue_id, offset)
-        record = self._record_at(phy_offset)
-        if record is None or record.topic != known.topic or record.queue_offset != offset:
-            return known.phy_offset
-        return phy_offset
+        for step in RECHECK_UNITS:
+            offset = known.queue_offset - step
+            phy_offset = (
+                self._table.peek(known.topic, known.queue_id, offset) if offset >= 0 else -1
+            )
+            record = self._record_at(phy_offset)
+            if record is None or known.phy_offset - phy_offset > RECHECK_BYTES:
+                continue
+            if (record.topic, record.queue_offset) == (known.topic, offset):
+                return phy_offset
+        return known.phy_offset
 
     def _start_of_safe_file(self) -> int:
         for file in reversed(self._log.files.files):

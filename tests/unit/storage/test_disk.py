@@ -1,5 +1,6 @@
 """The real disk: what it promises to the rest of the store."""
 
+import contextlib
 import errno
 import os
 from pathlib import Path
@@ -14,8 +15,13 @@ from pyritemq.storage.file_cache import FileCache
 DISK = RealDisk()
 
 
-def open_descriptors():
-    return len(os.listdir("/proc/self/fd"))
+def open_below(folder):
+    """How many descriptors of this process lead to files in the folder."""
+    count = 0
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            count += os.readlink(f"/proc/self/fd/{name}").startswith(str(folder))
+    return count
 
 
 def test_a_mapping_shows_what_is_written_later(tmp_path):
@@ -65,6 +71,12 @@ def test_what_cannot_be_opened_is_named(tmp_path):
         DISK.open(tmp_path / "none")
 
 
+def test_all_files_of_a_file_system_can_be_synced_at_once(tmp_path):
+    DISK.sync_all(tmp_path)
+    with pytest.raises(OSError, match="No such file"):
+        DISK.sync_all(tmp_path / "none")
+
+
 def test_a_missing_folder_has_no_names(tmp_path):
     assert DISK.names(tmp_path / "none") == []
     (tmp_path / "file").touch()
@@ -73,15 +85,14 @@ def test_a_missing_folder_has_no_names(tmp_path):
 
 
 def test_the_cache_keeps_a_bounded_number_of_files_open(tmp_path):
-    before = open_descriptors()
     cache = FileCache(DISK, capacity=5)
     for number in range(20):
         cache.open_sized(tmp_path / str(number % 3) / str(number), 100).write_at(0, b"%d" % number)
     assert len(cache) == 5
-    assert open_descriptors() == before + 5
+    assert open_below(tmp_path) == 5
     assert cache.open(tmp_path / "0" / "0").read_at(0, 1) == b"0"
     cache.clear()
-    assert open_descriptors() == before
+    assert open_below(tmp_path) == 0
 
 
 def test_a_dropped_file_serves_its_reader_to_the_end(tmp_path):
@@ -96,9 +107,10 @@ def test_the_cache_names_a_file_that_is_missing(tmp_path):
         FileCache(DISK).open(tmp_path / "none")
 
 
-def test_a_store_closes_all_its_files(opened):
-    before = open_descriptors()
+def test_a_store_closes_all_its_files(opened, tmp_path):
     store = opened()
     store.put_batch([message(b"x" * 900, queue_id=number) for number in range(10)])
+    store.persist()
+    assert open_below(tmp_path) > 10
     store.close()
-    assert open_descriptors() == before
+    assert open_below(tmp_path) == 0

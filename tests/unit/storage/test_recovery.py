@@ -132,8 +132,7 @@ def test_queue_units_that_outlived_their_records_are_dropped(disk):
 @pytest.fixture
 def no_recheck(monkeypatch):
     """Let a clean start look back as little as it does in a store of gigabytes."""
-    monkeypatch.setattr(recovery, "RECHECK_BYTES", 0)
-    monkeypatch.setattr(recovery, "RECHECK_UNITS", 2)
+    monkeypatch.setattr(recovery, "RECHECK_BYTES", 600)
 
 
 @pytest.mark.usefixtures("no_recheck")
