@@ -5,15 +5,24 @@ what it does not take waits in `_backlog` and a writer task, started only then, 
 A peer that does not read is not read from either once `BACKLOG_HIGH_BYTES` wait for it, and is
 closed at `BACKLOG_MAX_BYTES`, so a connection's memory is bounded by what it asked for.
 
-`Channel` is safe to use from any thread: it only posts to the loop.
+`Channel` is safe to use from any thread: it only posts to the loop.  `Channel.call` asks the peer
+and waits, on a lane thread:
+
+    1. lane: notes the call under an opaque of its own, then looks whether the channel is closed.
+    2. loop: `answered` takes the note when the response comes and wakes the lane.
+    3. loop: `close` marks the channel closed, then takes all notes that are left and fails them.
+
+A call that is noted after step 3 sees `closed` in step 1, so none waits for its whole timeout.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import logging
 import struct
 from collections import deque
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 import trio
@@ -46,10 +55,19 @@ JOIN_MAX_BYTES = 64 * 1024
 """Up to this size one joined send is cheaper than sendmsg with many small buffers."""
 
 
+_opaques = itertools.count(1)
+"""Of our own requests; `next` on a count is atomic.  A peer only has to send them back."""
+
+
+class PeerGone(Exception):  # noqa: N818 - what happened to the peer
+    """The connection closed before the peer answered."""
+
+
 class Channel:
     """A connection as the rest of the server sees it; compared by identity."""
 
     __slots__ = (
+        "_calls",
         "_connection",
         "_loop",
         "born_host",
@@ -69,6 +87,7 @@ class Channel:
     ) -> None:
         self._connection = connection
         self._loop = loop
+        self._calls: dict[int, Future[Command]] = {}
         self.remote_ip = remote[0]
         self.remote_address = f"{remote[0]}:{remote[1]}"
         self.local_address = f"{local[0]}:{local[1]}"
@@ -81,6 +100,34 @@ class Channel:
             return
         frames: list[Buffer] = [command.encode() for command in commands]
         self._in_loop(self._connection.write, frames)
+
+    def call(self, command: Command, *, timeout_s: float) -> Command:
+        """Ask the peer and wait for its response; from lane threads only, never on the loop.
+
+        Raises PeerGone, or TimeoutError when no response comes in time.
+        """
+        opaque = command.opaque = next(_opaques) & 0x7FFFFFFF
+        answer = self._calls[opaque] = Future()
+        try:
+            if self.closed:
+                raise PeerGone(self.remote_address)
+            self.post(command)
+            return answer.result(timeout_s)
+        finally:
+            self._calls.pop(opaque, None)
+
+    def answered(self, response: Command) -> None:
+        """Hand a response to the call that waits for it, if one does; on the loop."""
+        answer = self._calls.pop(response.opaque, None)
+        if answer is not None:
+            answer.set_result(response)
+
+    def fail_calls(self) -> None:
+        """No response will come any more; on the loop, after `closed` was set."""
+        for opaque in list(self._calls):
+            answer = self._calls.pop(opaque, None)
+            if answer is not None:
+                answer.set_exception(PeerGone(self.remote_address))
 
     def close(self) -> None:
         """Close the connection soon; from any thread."""
@@ -104,6 +151,7 @@ class Nobody(Channel):
     __slots__ = ()
 
     def __init__(self) -> None:
+        self._calls = {}
         self.remote_ip = "127.0.0.1"
         self.remote_address = self.local_address = "127.0.0.1:0"
         self.born_host = packed_host(self.remote_ip, 0)
@@ -198,6 +246,7 @@ class Connection:
         if self.channel.closed:
             return
         self.channel.closed = True
+        self.channel.fail_calls()
         trio.lowlevel.notify_closing(self._sock)
         self._sock.close()
         self._backlog.clear()

@@ -61,6 +61,7 @@ class Dispatcher(Generic[ServiceT]):
         by_lane: dict[Lane, list[Request[Any]]] = {}
         for command in commands:
             if command.flag & RESPONSE_FLAG:
+                channel.answered(command)
                 continue
             handler = handlers.get(command.code)
             if handler is None:
