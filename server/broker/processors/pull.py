@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.headers.pull import PullMessageReplyHeader, decode_pull
+from pyritemq.protocol.pull_reply import encode_pull_reply_head
 from pyritemq.server.broker.long_polling import HeldPull
 from pyritemq.server.broker.remarks import see_faq
 from pyritemq.server.broker.state.subscriptions import (
@@ -248,16 +249,19 @@ def _reply(
 ) -> None:
     if request.command.is_oneway:
         return
-    header = PullMessageReplyHeader(
-        suggest_which_broker_id=MASTER_ID,
-        next_begin_offset=result.next_begin_offset,
+    head = encode_pull_reply_head(
+        request.command,
+        code,
+        result.status.name,
+        broker_id=MASTER_ID,
+        next_offset=result.next_begin_offset,
         min_offset=result.min_offset,
         max_offset=result.max_offset,
         topic_sys_flag=topic.topic_sys_flag,
         group_sys_flag=group.group_sys_flag,
+        body_length=result.bytes_total,
     )
-    reply = request.reply(code, result.status.name, header)
-    outbox.add(request.channel, reply.encode_head(result.bytes_total), *result.slices)
+    outbox.add(request.channel, head, *result.slices)
 
 
 def _forbidden(kind: int, remark: str) -> RequestRefused:
