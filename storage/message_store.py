@@ -21,7 +21,7 @@ from pyritemq.storage.errors import FlushFailedError, StorageError, StoreClosedE
 from pyritemq.storage.flush import FlushSchedule
 from pyritemq.storage.messages import GetResult, GetStatus, MessageToStore, PutResult, PutStatus
 from pyritemq.storage.queue_table import QueueTable
-from pyritemq.storage.reader import PULL_BYTES_MAX, Accepts, Reader, empty_result
+from pyritemq.storage.reader import PULL_BYTES_MAX, Accepts, Matches, Reader, empty_result
 from pyritemq.storage.recovery import Recovery, RecoveryReport
 
 _log = logging.getLogger(__name__)
@@ -120,12 +120,13 @@ class MessageStore:
         count_max: int,
         bytes_max: int = PULL_BYTES_MAX,
         accepts: Accepts = None,
+        matches: Matches = None,
     ) -> GetResult:
-        """Messages of a queue from offset on; accepts filters by tags code."""
+        """Messages of a queue from offset on; accepts filters by tags code, matches by record."""
         queue = self.queues.find(topic.encode(), queue_id)
         if queue is None:  # Java makes the queue here, so that NO_MATCHED_LOGIC_QUEUE never occurs
             return empty_result(GetStatus.NO_MESSAGE_IN_QUEUE, 0)
-        return self._reader.get(queue, offset, count_max, bytes_max, accepts)
+        return self._reader.get(queue, offset, count_max, bytes_max, accepts, matches)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         queue = self.queues.find(topic.encode(), queue_id)

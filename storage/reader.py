@@ -15,6 +15,8 @@ PULL_BYTES_MAX = 128 << 20  # DefaultMessageStore.MAX_PULL_MSG_SIZE
 PULL_BYTES_MIN = 100
 
 Accepts = Callable[[int], bool] | frozenset[int] | None
+Matches = Callable[[memoryview], bool] | None
+"""Looks at a whole record, where the ConsumeQueue's tag hash does not tell enough."""
 
 
 def empty_result(
@@ -36,7 +38,13 @@ class Reader:
         self._disk_bytes = config.transfer_bytes_max_in_disk
 
     def get(
-        self, queue: ConsumeQueue, offset: int, count_max: int, bytes_max: int, accepts: Accepts
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        count_max: int,
+        bytes_max: int,
+        accepts: Accepts,
+        matches: Matches = None,
     ) -> GetResult:
         max_offset = queue.max_offset
         min_offset = queue.min_offset
@@ -48,7 +56,9 @@ class Reader:
             return empty_result(GetStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
         if offset > max_offset:
             return empty_result(GetStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
-        return self._collect(queue, offset, count_max, bytes_max, accepts, min_offset, max_offset)
+        return self._collect(
+            queue, offset, count_max, bytes_max, accepts, matches, min_offset, max_offset
+        )
 
     def _collect(
         self,
@@ -57,6 +67,7 @@ class Reader:
         count_max: int,
         bytes_max: int,
         accepts: Accepts,
+        matches: Matches,
         min_offset: int,
         max_offset: int,
     ) -> GetResult:
@@ -74,7 +85,7 @@ class Reader:
         run_end = -1
         count = total = seen = phy_offset = 0
         for phy_offset, size, tags_code in UNIT.iter_unpack(
-            queue.units(offset, self._units_max(count_max, accept))
+            queue.units(offset, self._units_max(count_max, accept or matches))
         ):
             if count and (count >= count_limit or total + size > bytes_limit):
                 # Java asks this of each unit; the answer only matters once a limit is reached
@@ -92,6 +103,9 @@ class Reader:
             end = phy_offset + size
             if phy_offset < log_min or end > log_max:
                 removed = True
+                continue
+            if matches is not None and not matches(self._log.view(phy_offset, end)):
+                removed = False
                 continue
             if phy_offset == run_end:
                 ends[-1] = end
@@ -113,8 +127,8 @@ class Reader:
             log_max - phy_offset > self._in_memory_bytes,
         )
 
-    def _units_max(self, count_max: int, accept: Callable[[int], bool] | None) -> int:
+    def _units_max(self, count_max: int, filters: object) -> int:
         """How many units one get looks at: more than it returns only when it filters."""
-        if accept is None:
+        if filters is None:
             return max(count_max, 1)
         return max(-(-self._filter_bytes_max // UNIT_SIZE), count_max)

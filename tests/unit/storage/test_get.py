@@ -163,3 +163,12 @@ def test_no_record_is_found_at_an_offset_where_none_starts(store, wrong):
     fill(store, 3)
     assert store.record_at(wrong) is None
     assert store.record_at(store.max_phy_offset) is None
+
+
+def test_a_look_at_the_record_filters_and_counts_as_seen(store):
+    fill(store, 40)
+    result = store.get("T", 0, 0, count_max=3, matches=lambda record: b"7" in bytes(record[80:95]))
+    assert bodies(result) == [b"7", b"17", b"27"]
+    assert (result.count, result.next_begin_offset) == (3, 28)
+    nothing = store.get("T", 0, 0, count_max=3, matches=lambda _: False)
+    assert (nothing.status, nothing.next_begin_offset) == (GetStatus.NO_MATCHED_MESSAGE, 40)
