@@ -38,6 +38,7 @@ FRAME_MAX = click.option(
     metavar="BYTES",
     help="The largest frame that is read; a longer one closes its connection.",
 )
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -103,6 +104,18 @@ def _namesrv_config(path: str | None, overrides: dict[str, str | None]) -> Names
 def _print_warnings(warnings: list[str]) -> None:
     for warning in warnings:
         click.echo(f"pyritemq: warning: {warning}", err=True)
+
+
+def _own_defaults(path: str | None, listen: str | None, store: str | None) -> dict[str, str | None]:
+    """Where our commands differ from Java's script when neither file nor option says anything."""
+    set_in_file = _read_properties(path)
+    defaults: dict[str, str | None] = {"bindAddress": listen, "storePathRootDir": store}
+    if store is None and "storePathRootDir" not in set_in_file:
+        defaults["storePathRootDir"] = str(_default_store())
+    if listen not in (None, *EVERYWHERE) and "brokerIP1" not in set_in_file:
+        # Java would advertise the machine's address, where nobody listens then.
+        defaults["brokerIP1"] = listen
+    return defaults
 
 
 def _text(number: int | None) -> str | None:
@@ -194,14 +207,7 @@ def serve(
     log.configure(log_level)
     # The name server is our own: an address from the environment is somebody else's.
     os.environ.pop("NAMESRV_ADDR", None)
-    overrides = {
-        "listenPort": _text(broker_port),
-        "bindAddress": listen,
-        "storePathRootDir": store,
-    }
-    properties = _read_properties(config_path)
-    if store is None and "storePathRootDir" not in properties:
-        overrides["storePathRootDir"] = str(_default_store())
+    overrides = _own_defaults(config_path, listen, store) | {"listenPort": _text(broker_port)}
     broker_config = _broker_config(config_path, overrides)
     namesrv_config = _namesrv_config(
         None, {"listenPort": _text(namesrv_port), "bindAddress": listen}
@@ -332,15 +338,11 @@ def broker(
 ) -> None:
     """Run a broker alone."""
     log.configure(log_level)
-    overrides = {
+    overrides = _own_defaults(config_path, listen, store) | {
         "namesrvAddr": namesrv_addr,
         "brokerName": name,
         "listenPort": _text(port),
-        "bindAddress": listen,
-        "storePathRootDir": store,
     }
-    if store is None and "storePathRootDir" not in _read_properties(config_path):
-        overrides["storePathRootDir"] = str(_default_store())
     config = _broker_config(config_path, overrides)
     options = lifecycle.Options(advertise=advertise, metrics_port=metrics_port, frame_max=frame_max)
     lifecycle.serve_broker(config, options)

@@ -76,6 +76,7 @@ def test_serve_prints_the_lines_that_people_wait_for_and_stops_cleanly(tmp_path,
     assert server.line().startswith("The Name Server boot success.")
     ready = server.line()
     assert ready.startswith("The broker[")
+    assert ", 127.0.0.1:" in ready, "it listens on loopback only, so that is what it must say"
     assert "boot success." in ready
     assert (tmp_path / "store" / "abort").exists()
     code, errors = server.stop()
