@@ -18,6 +18,8 @@ Both the send lane (new blocks) and the flusher (old blocks) replace the tuple: 
 """
 
 import threading
+from bisect import bisect_right
+from operator import itemgetter
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -37,6 +39,7 @@ BLOCK_UNITS_MAX: Final = 128  # ours: a queue that was busy once keeps 2.5 KB
 BLOCKS_KEPT_MAX: Final = 64  # ours: written blocks that stay for readers close behind
 
 _Block = tuple[int, bytearray]  # queue offset of the first unit, units
+_base = itemgetter(0)
 
 
 class ConsumeQueue:
@@ -49,6 +52,8 @@ class ConsumeQueue:
         "_blocks",
         "_files",
         "_lock",
+        "_path",
+        "_started_at",
         "dirty",
         "file_size",
         "file_units",
@@ -79,6 +84,7 @@ class ConsumeQueue:
         self.file_units = file_units
         self.file_size = file_units * UNIT_SIZE
         self._lock = threading.Lock()
+        self._path = (-1, folder)  # the file asked for last: its number and path
         self.dirty = False  # is in the flusher's list
         self.start_at(0, min_offset=0)
 
@@ -87,6 +93,7 @@ class ConsumeQueue:
         self.min_offset = min_offset
         self.next_offset = self.max_offset = offset
         self.written = self.synced = offset
+        self._started_at = offset
         self._blocks: tuple[_Block, ...] = ()
         self._block = bytearray()
         self._block_base = offset
@@ -112,7 +119,8 @@ class ConsumeQueue:
             self._add_block(self.next_offset)
 
     def _add_block(self, offset: int) -> None:
-        units = min(max(BLOCK_UNITS_MIN, self._block_units * 2), BLOCK_UNITS_MAX)
+        grown = min(max(BLOCK_UNITS_MIN, offset - self._started_at), BLOCK_UNITS_MAX)
+        units = min(grown, BLOCK_UNITS_MAX - offset % BLOCK_UNITS_MAX)
         block = bytearray(units * UNIT_SIZE)
         with self._lock:
             kept = tuple(item for item in self._blocks if item[0] < offset)
@@ -140,18 +148,19 @@ class ConsumeQueue:
     def _gather(
         self, blocks: tuple[_Block, ...], offset: int, end: int
     ) -> list[bytes | memoryview]:
+        """Units of a range that no one block holds: from the file, then block after block."""
         parts: list[bytes | memoryview] = []
-        in_memory_from = min(blocks[0][0], end) if blocks else end
-        if offset < in_memory_from:
+        index = bisect_right(blocks, offset, key=_base) - 1
+        if index < 0:
+            in_memory_from = min(blocks[0][0], end) if blocks else end
             parts.append(self._read(offset, in_memory_from - offset))
-            offset = in_memory_from
-        block_ends = [*(base for base, _ in blocks), end][1:]
-        for (base, block), block_end in zip(blocks, block_ends, strict=True):
-            stop = min(block_end, end)
-            if offset < stop:
-                start = (offset - base) * UNIT_SIZE
-                parts.append(memoryview(block)[start : (stop - base) * UNIT_SIZE])
-                offset = stop
+            offset, index = in_memory_from, 0
+        while offset < end:
+            base, block = blocks[index]
+            index += 1
+            stop = min(blocks[index][0], end) if index < len(blocks) else end
+            parts.append(memoryview(block)[(offset - base) * UNIT_SIZE : (stop - base) * UNIT_SIZE])
+            offset = stop
         return parts
 
     def _read(self, offset: int, count: int) -> bytes:
@@ -202,7 +211,11 @@ class ConsumeQueue:
 
     def file_path(self, offset: int) -> Path:
         """The file that the unit at this queue offset belongs to."""
-        return self.folder / file_name(offset // self.file_units * self.file_size)
+        number = offset // self.file_units
+        last = self._path  # one tuple, replaced whole: readers may come here at the same time
+        if last[0] != number:  # making a path takes 3 µs, and a reader stays in one file for long
+            last = self._path = (number, self.folder / file_name(number * self.file_size))
+        return last[1]
 
     def _file_to_write(self, offset: int) -> DiskFile:
         return self._files.open_sized(self.file_path(offset), self.file_size)

@@ -1,0 +1,48 @@
+"""The quick way to read a batch of messages finds what the loop finds that follows Java."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unit.storage.kit import MemoryDisk, message, open_store
+
+ROOT = Path("/store")
+MESSAGES = 300
+
+
+@pytest.fixture(scope="module")
+def store():
+    """Three interleaved queues over many files, of which the last 6,000 bytes count as memory."""
+    store = open_store(
+        ROOT,
+        disk=MemoryDisk(),
+        memory_size=15_000,
+        transfer_bytes_max_in_memory=3000,
+        commit_log_file_size=8192,
+    )
+    for number in range(MESSAGES):
+        body = b"x" * (number * 37 % 200)
+        store.put_batch([message(body, queue_id=number // 5 % 3) for _ in range(number % 3)])
+    return store
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_quick_and_careful_reading_agree(store, data):
+    queue = store.queues.find(b"T", data.draw(st.integers(0, 2)))
+    offset = data.draw(st.integers(max(0, queue.max_offset - 70), queue.max_offset - 1))
+    count_max = data.draw(st.integers(-1, 70))
+    bytes_max = data.draw(st.sampled_from([0, 500, 2000, 1 << 27]))
+    limits = (queue.min_offset, queue.max_offset)
+    quick = store._reader.get(queue, offset, count_max, bytes_max, None)
+    careful = store._reader._collect(queue, offset, count_max, bytes_max, None, None, *limits)
+    assert quick == careful
+
+
+def test_both_ways_are_taken(store):
+    """Or the property above would compare the loop with itself."""
+    queue = store.queues.find(b"T", 0)
+    near, far = queue.max_offset - 5, queue.max_offset - 70
+    assert store._reader._take_whole(queue, near, 5, 1 << 27, 0, queue.max_offset) is not None
+    assert store._reader._take_whole(queue, far, 5, 1 << 27, 0, queue.max_offset) is None
