@@ -84,6 +84,9 @@ def _broker_config(path: str | None, overrides: dict[str, str | None]) -> Broker
     config, warnings = BrokerConfig.from_properties(
         properties, host=host_facts(), source=path or "command line"
     )
+    if path is not None:
+        # Where a configuration that is changed at run time is saved, as in Java.
+        config.broker_config_path = path
     _print_warnings(warnings)
     return config
 

@@ -33,7 +33,7 @@ class BrokerTable(Settings):
 
     SECTION = "BrokerConfig"
 
-    broker_config_path: NullableStr = None
+    broker_config_path: NullableStr = key(None, used=True)
     rocketmq_home: NullableStr = from_host(lambda host: host.rocketmq_home)
     namesrv_addr: NullableStr = from_host(lambda host: host.namesrv_addr, used=True, important=True)
     listen_port: Int = key(6888, used=True, important=True, at_least=0, at_most=65535)
@@ -254,7 +254,7 @@ class BrokerTable(Settings):
     print_channel_groups: Bool = False
     print_channel_groups_min_num: Int = 5
     split_registration_size: Int = key(800, used=True)
-    config_black_list: Str = "configBlackList;brokerConfigPath"
+    config_black_list: Str = key("configBlackList;brokerConfigPath", used=True)
     skip_when_ck_re_put_reach_max_times: Bool = key(False, name="skipWhenCKRePutReachMaxTimes")
     append_ack_async: Bool = False
     append_ck_async: Bool = False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import trio
 
 from pyritemq.server.broker.internal_sends import InternalSends
+from pyritemq.server.broker.live_config import LiveConfig
 from pyritemq.server.broker.long_polling import LongPolling
 from pyritemq.server.broker.registration import Registration
 from pyritemq.server.broker.state.channels import (
@@ -24,6 +25,7 @@ from pyritemq.server.broker.state.channels import (
 from pyritemq.server.broker.state.groups import SubscriptionGroupTable
 from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
 from pyritemq.server.broker.state.queue_locks import QueueLocks
+from pyritemq.server.broker.state.stats import BrokerStats
 from pyritemq.server.broker.state.topics import TopicTable
 from pyritemq.server.broker.store_config import store_config
 from pyritemq.server.broker.unique_ids import UniqueIds
@@ -34,18 +36,22 @@ from pyritemq.storage.message_store import MessageStore
 from pyritemq.storage.tables import JsonTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyritemq.compat.broker_conf import BrokerConfig
     from pyritemq.server.clock import Clock
     from pyritemq.server.connection import Channel
     from pyritemq.server.dispatch import Dispatcher
+    from pyritemq.server.lanes import LanePool
 
 logger = logging.getLogger(__name__)
 
 
 CLIENT_SCAN_SECONDS = 10
 """Java's ClientHousekeepingService."""
+
+STATS_TICK_SECONDS = 1
+"""Java's StoreStatsService."""
 
 
 class Broker:
@@ -87,6 +93,13 @@ class Broker:
             config, self.topics, advertised_address=self.advertised_address
         )
         self.topics.on_change = self.registration.topics_changed
+        self.live_config = LiveConfig(config, now_ms=now_ms)
+        self.stats = BrokerStats(
+            cluster=config.broker_cluster_name,
+            is_system_topic=self.topics.is_system_topic,
+            now_ms=now_ms,
+        )
+        self.lanes: Mapping[Lane, LanePool] = {}
         self.long_polling: LongPolling
         self.internal_sends: InternalSends
 
@@ -97,6 +110,13 @@ class Broker:
             resume=lambda requests: dispatcher.offer(Lane.PULL, requests),
         )
         self.internal_sends = InternalSends(dispatcher)
+        self.lanes = dispatcher.lanes
+
+    def advertise(self, host: str, port: int) -> None:
+        """Be known under another address from now on; the sockets stay.  Any lane."""
+        self.advertised_address = f"{host}:{port}"
+        self.store_host = packed_host(host, port)
+        self.registration.renew(advertised_address=self.advertised_address)
 
     def channel_closed(self, channel: Channel) -> None:
         """A connection is gone; on lane CLIENT."""
@@ -112,6 +132,7 @@ class Broker:
             every(_repeat, self.store.housekeep, config.flush_interval_commit_log / 1000)
             every(_repeat, self.offsets.persist, config.flush_consumer_offset_interval / 1000)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
+            every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
             await nursery.start(self.registration.run)
             task_status.started()
 

@@ -5,6 +5,7 @@ Each name server has a task of its own on the trio loop, so one that is dead or 
     at start           REGISTER_BROKER with all topics
     every 30 seconds   the same again (with forceRegister=false only if QUERY_DATA_VERSION says so)
     a topic changes    REGISTER_BROKER with the changed topics alone, at once
+    we change          REGISTER_BROKER with all topics, at once (permission or address: `renew`)
     on stop            UNREGISTER_BROKER
 
 After any failure the next attempt sends all topics, a few seconds later.  That heals every loss: a
@@ -60,7 +61,7 @@ UNREGISTER_SECONDS = 3.0
 
 
 class _NameServer:
-    """What the broker knows of one name server; on the loop, but for `noted` and `tried`."""
+    """What the broker knows of one name server; on the loop, but for `noted`, `renew`, `tried`."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -70,7 +71,9 @@ class _NameServer:
         self.wake = trio.Event()
         self.first_try = trio.Event()
         self.noted: dict[str, None] = {}
+        self.renew = False
         self.tried = 0
+        self.told_address: str | None = None
 
 
 class Registration:
@@ -105,6 +108,19 @@ class Registration:
             self._number += 1
             for name_server in self._name_servers:
                 name_server.noted.update(dict.fromkeys(topic.topic_name for topic in topics))
+            loop = self._loop
+        if loop is not None:
+            with suppress(trio.RunFinishedError):
+                loop.run_sync_soon(self._wake_all)
+
+    def renew(self, *, advertised_address: str | None = None) -> None:
+        """Register with all topics soon, perhaps under another address; from any thread."""
+        with self._lock:
+            self._number += 1
+            if advertised_address is not None:
+                self._calls.advertised_address = advertised_address
+            for name_server in self._name_servers:
+                name_server.renew = True
             loop = self._loop
         if loop is not None:
             with suppress(trio.RunFinishedError):
@@ -173,9 +189,10 @@ class Registration:
 
     async def _try(self, client: RemotingClient, name_server: _NameServer) -> None:
         """One attempt: all topics if it is time or something failed, else the noted ones."""
-        number, noted = self._take_noted(name_server)
+        number, noted, renew = self._take_noted(name_server)
         try:
-            await self._tell(client, name_server, noted)
+            await self._tell(client, name_server, noted, renew=renew)
+            await self._leave_old_address(client, name_server)
         except (RemotingError, RegistrationRefused) as error:
             # Once for each time that it fails, not for each attempt while it is down.
             level = logging.DEBUG if name_server.failing else logging.WARNING
@@ -191,17 +208,18 @@ class Registration:
             self._count_tried(name_server, number)
 
     async def _tell(
-        self, client: RemotingClient, name_server: _NameServer, noted: list[str]
+        self, client: RemotingClient, name_server: _NameServer, noted: list[str], *, renew: bool
     ) -> None:
         address = name_server.address
         now = trio.current_time()
-        if name_server.registered and now < name_server.due:
+        if name_server.registered and now < name_server.due and not renew:
             if noted:
                 await self._calls.register_some(client, address, noted)
             return
         if (
             not name_server.registered
             or noted
+            or renew
             or self._config.force_register
             or await self._calls.needs_register(client, address)
         ):
@@ -211,6 +229,13 @@ class Registration:
         name_server.registered = True
         name_server.failing = False
         name_server.due = now + self._period_s
+
+    async def _leave_old_address(self, client: RemotingClient, name_server: _NameServer) -> None:
+        """After an address change: else the old one is found dead in its time and the connection,
+        which serves the new one too, is closed with it."""
+        old, name_server.told_address = name_server.told_address, self._calls.advertised_address
+        if old is not None and old != name_server.told_address:
+            await self._unregister(client, name_server.address, old)
 
     async def _beat(self, client: RemotingClient, name_server: _NameServer) -> None:
         """With enableSlaveActingMaster name servers expect a sign of life every second."""
@@ -227,11 +252,18 @@ class Registration:
             async with trio.open_nursery() as nursery:
                 for name_server in self._name_servers:
                     if name_server.registered:
-                        nursery.start_soon(self._unregister, client, name_server.address)
+                        nursery.start_soon(
+                            self._unregister,
+                            client,
+                            name_server.address,
+                            self._calls.advertised_address,
+                        )
 
-    async def _unregister(self, client: RemotingClient, address: str) -> None:
+    async def _unregister(self, client: RemotingClient, address: str, advertised: str) -> None:
         try:
-            await self._calls.unregister(client, address, timeout_s=UNREGISTER_SECONDS)
+            await self._calls.unregister(
+                client, address, advertised=advertised, timeout_s=UNREGISTER_SECONDS
+            )
             logger.info("unregistered namesrv=%s", address)
         except (RemotingError, RegistrationRefused) as error:
             logger.warning("unregistration failed namesrv=%s reason=%s", address, error)
@@ -259,13 +291,14 @@ class Registration:
 
     def _peek_noted(self, name_server: _NameServer) -> tuple[int, bool]:
         with self._lock:
-            return self._number, bool(name_server.noted)
+            return self._number, bool(name_server.noted) or name_server.renew
 
-    def _take_noted(self, name_server: _NameServer) -> tuple[int, list[str]]:
+    def _take_noted(self, name_server: _NameServer) -> tuple[int, list[str], bool]:
         with self._lock:
-            noted = list(name_server.noted)
+            noted, renew = list(name_server.noted), name_server.renew
             name_server.noted.clear()
-            return self._number, noted
+            name_server.renew = False
+            return self._number, noted, renew
 
     def _count_tried(self, name_server: _NameServer, number: int) -> None:
         with self._lock:

@@ -52,7 +52,7 @@ class RegistrationCalls:
     ) -> None:
         self._config = config
         self._topics = topics
-        self._address = advertised_address
+        self.advertised_address = advertised_address
         self.master_address: str | None = None
         self.ha_server_address: str | None = None
 
@@ -98,19 +98,21 @@ class RegistrationCalls:
                 RequestCode.BROKER_HEARTBEAT,
                 BrokerHeartbeatHeader(
                     cluster_name=config.broker_cluster_name,
-                    broker_addr=self._address,
+                    broker_addr=self.advertised_address,
                     broker_name=config.broker_name,
                 ),
             )
         timeout_s = config.send_heartbeat_timeout_millis / 1000
         await client.invoke_oneway(address, command, timeout_s=timeout_s)
 
-    async def unregister(self, client: RemotingClient, address: str, *, timeout_s: float) -> None:
-        """Leave.  Raises RemotingError, RegistrationRefused."""
+    async def unregister(
+        self, client: RemotingClient, address: str, *, advertised: str, timeout_s: float
+    ) -> None:
+        """Take an address of ours out of its table.  Raises RemotingError, RegistrationRefused."""
         config = self._config
         header = UnRegisterBrokerHeader(
             broker_name=config.broker_name,
-            broker_addr=self._address,
+            broker_addr=advertised,
             cluster_name=config.broker_cluster_name,
             broker_id=config.broker_id,
         )
@@ -141,7 +143,7 @@ class RegistrationCalls:
         acting = config.enable_slave_acting_master
         header = RegisterBrokerHeader(
             broker_name=config.broker_name,
-            broker_addr=self._address,
+            broker_addr=self.advertised_address,
             cluster_name=config.broker_cluster_name,
             ha_server_addr=f"{config.broker_ip2}:{config.ha_port}",
             broker_id=config.broker_id,
@@ -182,7 +184,7 @@ class RegistrationCalls:
         config = self._config
         header = QueryDataVersionHeader(
             broker_name=config.broker_name,
-            broker_addr=self._address,
+            broker_addr=self.advertised_address,
             cluster_name=config.broker_cluster_name,
             broker_id=config.broker_id,
         )

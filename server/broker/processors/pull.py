@@ -82,6 +82,7 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
         count_max=header.max_msg_nums,
         accepts=tags,
     )
+    broker.stats.count_get(header.consumer_group, header.topic, result)
     code = _code_of(result, header.queue_offset)
     broker.offsets.commit_pull(
         header.consumer_group, header.topic, header.queue_id, result.next_begin_offset

@@ -8,6 +8,7 @@ all replies are made, and pulls that wait for one of the queues are told once.
 from __future__ import annotations
 
 import random
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from pyritemq.compat.java_hash import tags_code
@@ -111,7 +112,9 @@ def _put(
     broker: Broker, messages: list[MessageToStore], internal: list[tuple[InternalSend, int]]
 ) -> list[PutResult]:
     try:
+        started_ns = perf_counter_ns()
         results = broker.store.put_batch(messages)
+        broker.stats.count_puts(messages, results, perf_counter_ns() - started_ns)
     except Exception:
         for own, _ in internal:
             own.fail()

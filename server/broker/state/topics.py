@@ -214,6 +214,13 @@ class TopicTable:
             logger.info("topic deleted topic=%s", topic)
         return bool(deleted)
 
+    def new_version(self) -> None:
+        """Count up, without a change of topics: what name servers are told has changed."""
+        with self._lock:
+            table, version = self._snapshot
+            self._snapshot = TopicSnapshot(table, next_version(version, self._now_ms()))
+        self.persist()
+
     def set_ordered(self, topics: Iterable[str]) -> None:
         """Mark topics that a name server's ORDER_TOPIC_CONFIG lists."""
         found = [config for topic in topics if (config := self.get(topic)) is not None]
