@@ -50,6 +50,7 @@ PRODUCERS = (
     "ordermessage.Producer",
     "simple.Producer",
     "simple.OnewayProducer",
+    "filter.SqlFilterProducer",
 )
 LITE_PULL = ("simple.LitePullConsumerSubscribe", "simple.LitePullConsumerAssign")
 CONSUMERS = (
@@ -62,6 +63,8 @@ CONSUMERS = (
     *LITE_PULL,
     "simple.PullConsumer",
 )
+ACCIDENTS = frozenset({2})
+"""SYSTEM_BUSY comes only when the machine is slow: leave it out, so that a capture is repeatable."""
 CONSUME_SECONDS = 22
 """Offsets are first persisted 10 s after a start, then every 5 s; the rest is the JVM's start."""
 
@@ -241,6 +244,7 @@ def request_names() -> dict[int, str]:
 
 def write_fixtures(vectors: list[Vector], out: Path) -> None:
     names = request_names()
+    vectors = [vector for vector in vectors if vector.code not in ACCIDENTS]
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     vectors.sort(key=lambda v: (v.direction, v.request_code, v.serialisation, v.code, v.frame))
     for source in sorted({vector.source for vector in vectors}):
