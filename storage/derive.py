@@ -10,6 +10,7 @@ from typing import Final
 from pyritemq.compat.java_hash import tags_code
 from pyritemq.protocol.record import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from pyritemq.storage.consume_queue import BLANK_SIZE, ConsumeQueue
+from pyritemq.storage.errors import StoreUnusableError
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.record_codec import CheckedRecord
 
@@ -25,7 +26,10 @@ _UNKNOWN_LEVEL_MS: Final = 1_000  # DefaultMessageStore.computeDeliverTimestamp
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
     """Milliseconds of level 1, 2, … out of messageDelayLevel ("1s 5s 10s …")."""
-    return tuple(int(level[:-1]) * _UNIT_MS[level[-1]] for level in text.split())
+    try:
+        return tuple(int(level[:-1]) * _UNIT_MS[level[-1]] for level in text.split())
+    except (ValueError, KeyError) as error:
+        raise StoreUnusableError(f"messageDelayLevel is not understood: {text}") from error
 
 
 def is_in_queue(sys_flag: int) -> bool:

@@ -16,32 +16,35 @@ from pyritemq.storage.config import StoreConfig
 PAGE_SIZE = 4096
 
 
+class _Timer:
+    """Comes due once an interval, and at once if the clock was set back."""
+
+    def __init__(self, interval_ms: int, now_ms: int) -> None:
+        self._interval_ms = interval_ms
+        self._due_ms = now_ms + interval_ms
+
+    def is_due(self, now_ms: int) -> bool:
+        if self._due_ms - self._interval_ms <= now_ms < self._due_ms:
+            return False
+        self._due_ms = now_ms + self._interval_ms
+        return True
+
+
 class FlushSchedule:
-    """Remembers when the thorough flushes were last due; used by one thread."""
+    """Remembers when each flush was last due; used by one thread."""
 
     def __init__(self, config: StoreConfig, now_ms: int) -> None:
         self._least_bytes = config.flush_commit_log_least_pages * PAGE_SIZE
-        self._log_thorough_ms = config.flush_commit_log_thorough_interval_ms
-        self._queues_ms = config.flush_interval_consume_queue_ms
-        self._queues_thorough_ms = config.flush_consume_queue_thorough_interval_ms
-        self._log_thorough_at = now_ms + self._log_thorough_ms
-        self._queues_at = now_ms + self._queues_ms
-        self._queues_thorough_at = now_ms + self._queues_thorough_ms
+        self._thorough = _Timer(config.flush_commit_log_thorough_interval_ms, now_ms)
+        self._write_out = _Timer(config.flush_interval_consume_queue_ms, now_ms)
+        self._checkpoint = _Timer(config.flush_consume_queue_thorough_interval_ms, now_ms)
 
     def is_commit_log_due(self, now_ms: int, dirty_bytes: int) -> bool:
-        if now_ms >= self._log_thorough_at:
-            self._log_thorough_at = now_ms + self._log_thorough_ms
-            return dirty_bytes > 0
-        return dirty_bytes > 0 and dirty_bytes >= self._least_bytes
+        is_thorough = self._thorough.is_due(now_ms)
+        return dirty_bytes > 0 and (is_thorough or dirty_bytes >= self._least_bytes)
 
     def is_write_out_due(self, now_ms: int) -> bool:
-        if now_ms < self._queues_at:
-            return False
-        self._queues_at = now_ms + self._queues_ms
-        return True
+        return self._write_out.is_due(now_ms)
 
     def is_checkpoint_due(self, now_ms: int) -> bool:
-        if now_ms < self._queues_thorough_at:
-            return False
-        self._queues_thorough_at = now_ms + self._queues_thorough_ms
-        return True
+        return self._checkpoint.is_due(now_ms)

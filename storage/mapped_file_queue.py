@@ -68,8 +68,9 @@ class MappedFileQueue:
     def roll(self, from_offset: int) -> MappedFile:
         """Append the file that starts at from_offset, prepared or made now; send lane only."""
         with self._roll_lock:
-            if self.files and self.files[-1].from_offset == from_offset:
-                return self.files[-1]  # rolled before, by a batch that failed afterwards
+            there = self.find(from_offset)
+            if there is not None:
+                return there  # rolled to by a batch that failed, or made ahead before a stop
             file, self._next = self._next, None
             if file is None or file.from_offset != from_offset:
                 file = self._create(from_offset)

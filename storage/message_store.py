@@ -35,6 +35,7 @@ class MessageStore:
         self.config = config
         self._disk = disk
         self._now_ms = now_ms
+        delay_levels = parse_delay_levels(config.message_delay_level)
         disk.make_dirs(config.root)
         self._lock = disk.lock(config.root)
         self._flush_lock = threading.Lock()
@@ -43,7 +44,6 @@ class MessageStore:
         self.queues = QueueTable(
             disk, config.consume_queue_dir, file_units=config.consume_queue_file_units
         )
-        delay_levels = parse_delay_levels(config.message_delay_level)
         self._appender = Appender(config, self.commit_log, self.queues, delay_levels, now_ms)
         self._deriver = Deriver(self.queues, delay_levels)
         self._reader = Reader(config, self.commit_log)

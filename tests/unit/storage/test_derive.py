@@ -15,6 +15,7 @@ from pyritemq.storage.derive import (
     is_in_queue,
     parse_delay_levels,
 )
+from pyritemq.storage.errors import StoreUnusableError
 
 LEVELS = parse_delay_levels(DELAY_LEVELS)
 TAG_A = 2598919  # "TagA".hashCode()
@@ -24,6 +25,12 @@ def test_delay_levels_are_javas():
     assert LEVELS[:5] == (1_000, 5_000, 10_000, 30_000, 60_000)
     assert LEVELS[-1] == 7_200_000
     assert parse_delay_levels("2d") == (172_800_000,)
+
+
+@pytest.mark.parametrize("text", ["1s 5x", "s", "1s five"])
+def test_delay_levels_that_make_no_sense_are_a_sentence(text):
+    with pytest.raises(StoreUnusableError, match=f"messageDelayLevel is not understood: {text}"):
+        parse_delay_levels(text)
 
 
 @pytest.mark.parametrize(

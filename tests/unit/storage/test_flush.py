@@ -44,6 +44,13 @@ def test_queues_are_written_each_second_and_a_checkpoint_each_minute(schedule):
     ]
 
 
+def test_a_clock_that_is_set_back_does_not_stop_the_flushing(schedule):
+    assert schedule.is_checkpoint_due(10**9)
+    assert schedule.is_checkpoint_due(1_000)
+    assert not schedule.is_checkpoint_due(60_999)
+    assert schedule.is_checkpoint_due(61_000)
+
+
 def test_housekeeping_flushes_writes_out_and_checkpoints_when_due():
     disk, clock = MemoryDisk(), SetClock()
     store = open_store(ROOT, clock, disk)

@@ -1,5 +1,7 @@
 """get: statuses, corrections of the next offset, limits and filters as in Java's getMessage."""
 
+import threading
+
 import pytest
 from unit.storage.kit import message, split_records
 
@@ -143,6 +145,27 @@ def test_units_whose_records_have_gone_are_passed_over(store):
     found = store.get("T", 0, 0, count_max=gone + 2)
     assert (found.status, found.count) == (GetStatus.FOUND, 2)
     assert first.from_offset == 0
+
+
+def test_readers_on_other_threads_find_every_record_whole_while_messages_come_in(opened):
+    store = opened(commit_log_file_size=1 << 16, consume_queue_file_units=300)
+    total = 3000
+    found: list[list[bytes]] = [[], []]
+
+    def read(into):
+        while len(into) < total:
+            into += bodies(store.get("T", 0, len(into), count_max=32))
+
+    readers = [threading.Thread(target=read, args=(into,)) for into in found]
+    for reader in readers:
+        reader.start()
+    for start in range(0, total, 10):
+        store.put_batch([message(b"%d" % (start + number) * 9) for number in range(10)])
+        if start % 500 == 0:
+            store.housekeep()
+    for reader in readers:
+        reader.join()
+    assert found == [[b"%d" % number * 9 for number in range(total)]] * 2
 
 
 def test_records_and_times_are_looked_up_by_offset(store, clock):

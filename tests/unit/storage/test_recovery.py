@@ -301,6 +301,19 @@ def test_a_prepared_file_is_used_after_a_crash(disk):
     assert numbers(again) == list(range(30))
 
 
+def test_empty_files_made_ahead_are_used_after_a_clean_stop(disk):
+    store = open_store(ROOT, disk=disk)
+    put(store, 10)
+    store.close()
+    for number in (1, 2):
+        disk.open(LOG / f"{number * 4096:020d}", create=True).resize(4096)
+    again = open_store(ROOT, disk=disk)
+    put(again, 60, start=10)
+    assert numbers(again) == list(range(70))
+    starts = [file.from_offset for file in again.commit_log.files.files]
+    assert starts == [number * 4096 for number in range(len(starts))]
+
+
 def test_a_file_of_another_size_refuses_the_start_by_name(disk):
     store = open_store(ROOT, disk=disk)
     put(store, 5)
