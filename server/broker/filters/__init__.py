@@ -1,0 +1,1 @@
+"""Which messages a subscription lets through, beyond the tag hash of a ConsumeQueue unit."""
