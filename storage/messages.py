@@ -28,6 +28,17 @@ class PutStatus(Enum):
     WHEEL_TIMER_NOT_ENABLE = 15
 
 
+STORED = frozenset(
+    {
+        PutStatus.PUT_OK,
+        PutStatus.FLUSH_DISK_TIMEOUT,
+        PutStatus.FLUSH_SLAVE_TIMEOUT,
+        PutStatus.SLAVE_NOT_AVAILABLE,
+    }
+)
+"""The message is in the store, whatever else was asked for besides."""
+
+
 class GetStatus(Enum):
     FOUND = 0
     NO_MATCHED_MESSAGE = 1

@@ -74,7 +74,7 @@ class BrokerTable(Settings):
     )
     flush_consumer_offset_interval: Int = key(5000, used=True, at_least=1)
     flush_consumer_offset_history_interval: Int = 60000
-    reject_transaction_message: Bool = key(False, important=True)
+    reject_transaction_message: Bool = key(False, used=True, important=True)
     fetch_name_srv_addr_by_dns_lookup: Bool = key(False, important=True)
     fetch_namesrv_addr_by_address_server: Bool = key(False, important=True)
     send_thread_pool_queue_capacity: Int = key(10000, used=True, at_least=1)
@@ -106,15 +106,15 @@ class BrokerTable(Settings):
     slave_read_enable: Bool = False
     disable_consume_if_consumer_read_slowly: Bool = False
     consumer_fallbehind_threshold: Long = 17_179_869_184
-    broker_fast_failure_enable: Bool = True
-    wait_time_mills_in_send_queue: Long = key(200, at_least=0)
+    broker_fast_failure_enable: Bool = key(True, used=True)
+    wait_time_mills_in_send_queue: Long = key(200, used=True, at_least=0)
     wait_time_mills_in_pull_queue: Long = key(5000, at_least=0)
     wait_time_mills_in_lite_pull_queue: Long = 5000
     wait_time_mills_in_heartbeat_queue: Long = 31000
     wait_time_mills_in_transaction_queue: Long = 3000
     wait_time_mills_in_ack_queue: Long = 3000
     wait_time_mills_in_admin_broker_queue: Long = 5000
-    start_accept_send_request_time_stamp: Long = 0
+    start_accept_send_request_time_stamp: Long = key(0, used=True)
     trace_on: Bool = key(True, used=True)
     enable_calc_filter_bit_map: Bool = False
     reject_pull_consumer_enable: Bool = key(False, used=True)
@@ -199,7 +199,7 @@ class BrokerTable(Settings):
     async_send_enable: Bool = True
     use_server_side_reset_offset: Bool = key(True, used=True)
     consumer_offset_update_version_step: Long = 500
-    delay_offset_update_version_step: Long = 200
+    delay_offset_update_version_step: Long = key(200, used=True)
     lock_in_strict_mode: Bool = False
     compatible_with_old_name_srv: Bool = key(True, used=True)
     enable_controller_mode: Bool = key(False, used=True)

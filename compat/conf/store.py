@@ -147,7 +147,7 @@ class StoreTable(Settings):
     message_delay_level: Str = key(
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h", used=True
     )
-    flush_delay_offset_interval: Long = 10000
+    flush_delay_offset_interval: Long = key(10000, used=True, at_least=1)
     clean_file_forcibly_enable: Bool = key(True, important=True)
     warm_maped_file_enable: Bool = False
     offset_check_in_slave: Bool = False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import trio
 
+from pyritemq.server.broker.delays.service import DelayService
 from pyritemq.server.broker.internal_sends import InternalSends
 from pyritemq.server.broker.live_config import LiveConfig
 from pyritemq.server.broker.long_polling import LongPolling
@@ -82,6 +83,13 @@ class Broker:
         )
         for table in (self.topics, self.groups, self.offsets):
             table.load()
+        self.delays = DelayService(
+            config,
+            self.store,
+            JsonTable(tables / "delayOffset.json"),
+            put=lambda messages, done: self.internal_sends.put(messages, done),
+            now_ms=now_ms,
+        )
         self.producers = ProducerTable(clock, expired_ms=config.channel_expired_timeout)
         self.consumers = ConsumerTable(
             clock,
@@ -131,6 +139,8 @@ class Broker:
             every = nursery.start_soon
             every(_repeat, self.store.housekeep, config.flush_interval_commit_log / 1000)
             every(_repeat, self.offsets.persist, config.flush_consumer_offset_interval / 1000)
+            every(_repeat, self.delays.persist, config.flush_delay_offset_interval / 1000)
+            every(self.delays.run)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
             every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
             await nursery.start(self.registration.run)
@@ -141,6 +151,7 @@ class Broker:
         self.topics.persist()
         self.groups.persist()
         self.offsets.persist()
+        self.delays.persist()
         self.store.close()
 
     def _scan_clients(self) -> None:

@@ -16,20 +16,21 @@ from pyritemq.compat.message_id import make_message_id
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.command import FLAG_ONEWAY
 from pyritemq.protocol.headers.send import decode_send
-from pyritemq.protocol.record import decode_batch
+from pyritemq.protocol.record import TRANSACTION_MASK, decode_batch
 from pyritemq.protocol.send_reply import encode_send_reply
+from pyritemq.server.broker.arrivals import announce
 from pyritemq.server.broker.internal_sends import InternalSend
-from pyritemq.server.broker.long_polling import Arrival
-from pyritemq.server.broker.remarks import see_faq
+from pyritemq.server.broker.message_properties import SEPARATOR, property_of, without
+from pyritemq.server.broker.processors.send_checks import checked_topic, not_open_yet, refuse_late
+from pyritemq.server.broker.processors.send_special import divert, illegal_message, is_special
+from pyritemq.server.broker.remarks import disk_usage
 from pyritemq.server.broker.state import names
-from pyritemq.server.broker.state.topics import describe_topic
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import RequestRefused, broker_handlers
 from pyritemq.storage.messages import MessageToStore, PutStatus
 
 if TYPE_CHECKING:
-    from pyritemq.compat.register_body import TopicConfig
     from pyritemq.protocol.headers.send import SendFields
     from pyritemq.server.broker.broker import Broker
     from pyritemq.server.lanes import Outbox
@@ -53,14 +54,6 @@ _REFUSALS = {
         ResponseCode.SYSTEM_ERROR,
         "create mapped file failed, server is busy or broken.",
     ),
-    PutStatus.SERVICE_NOT_AVAILABLE: (
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        (
-            "service not available now. It may be caused by one of the following reasons: "
-            "the broker's disk is full, messages are put to the slave, message store has been "
-            "shut down, etc."
-        ),
-    ),
     PutStatus.OS_PAGE_CACHE_BUSY: (
         ResponseCode.SYSTEM_BUSY,
         "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
@@ -68,13 +61,15 @@ _REFUSALS = {
     PutStatus.UNKNOWN_ERROR: (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"),
 }
 
-Properties = bytes
-
+_NOT_AVAILABLE = (
+    "service not available now. It may be caused by one of the following reasons: the broker's "
+    "disk is full [{}], messages are put to the slave, message store has been shut down, etc."
+)
 
 UNIQ_KEY = b"UNIQ_KEY\x01"
 TAGS = b"TAGS\x01"
+DELAY = b"DELAY\x01"
 POP_CK = b"POP_CK\x01"
-SEPARATOR = 2
 
 _Accepted = tuple["Request[Any]", int, int, int, str | None]
 """A request, the range of the drain's messages that are its own, its queue and its unique id."""
@@ -87,6 +82,8 @@ _Accepted = tuple["Request[Any]", int, int, int, str | None]
     lane=Lane.SEND,
 )
 def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) -> None:
+    requests = refuse_late(broker, requests, outbox)
+    closed = not_open_yet(broker)
     messages: list[MessageToStore] = []
     accepted: list[_Accepted] = []
     internal: list[tuple[InternalSend, int]] = []
@@ -96,6 +93,8 @@ def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) 
             messages.extend(request.messages)
             continue
         try:
+            if closed is not None:
+                raise closed
             accepted.append(_accept(broker, request, messages))
         except RequestRefused as refusal:
             _refuse(broker, request, refusal.code, refusal.remark, outbox)
@@ -105,7 +104,7 @@ def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) 
     for request, first, end, queue_id, unique_id in accepted:
         if not request.command.flag & FLAG_ONEWAY:
             _answer(broker, request, results[first:end], queue_id, unique_id, outbox)
-    _announce(broker, messages, results)
+    announce(broker, messages, results)
 
 
 def _put(
@@ -127,7 +126,7 @@ def _put(
 def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore]) -> _Accepted:
     command = request.command
     header = decode_send(command)
-    topic = _checked_topic(broker, request, header)
+    topic = checked_topic(broker, request, header)
     first = len(messages)
     # One unpacking instead of a look-up for each field: 0.4 µs less for each message.
     queue_id, sys_flag, born_timestamp, flag, properties, reconsumed = header[4:10]
@@ -137,75 +136,32 @@ def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore
         sys_flag |= MULTI_TAGS_FLAG
     if header.batch:
         messages.extend(_batch(broker, request, header, queue_id, sys_flag))
-        return request, first, len(messages), queue_id, _property(properties, UNIQ_KEY) or None
+        return request, first, len(messages), queue_id, property_of(properties, UNIQ_KEY) or None
     if properties and properties[-1] != SEPARATOR:
         properties += b"\x02"
-    if POP_CK in properties:
-        properties = _without(properties, POP_CK)
-    unique_id = _property(properties, UNIQ_KEY)
+    if properties.find(POP_CK) >= 0:  # `in` takes twice as long for bytes
+        properties = without(properties, POP_CK)
+    unique_id = property_of(properties, UNIQ_KEY)
     if not unique_id:
         unique_id = broker.unique_ids.make()
         properties += f"UNIQ_KEY\x01{unique_id}\x02".encode()
-    messages.append(
-        MessageToStore(
-            header.topic.encode(),
-            queue_id,
-            command.body,
-            properties + broker.cluster_property,
-            tags_code=_tags_code(properties),
-            flag=flag,
-            sys_flag=sys_flag,
-            born_timestamp=born_timestamp,
-            born_host=request.channel.born_host,
-            store_host=broker.store_host,
-            reconsume_times=reconsumed,
-        )
+    message = MessageToStore(
+        header.topic.encode(),
+        queue_id,
+        command.body,
+        properties + broker.cluster_property,
+        tags_code=_tags_code(properties),
+        flag=flag,
+        sys_flag=sys_flag,
+        born_timestamp=born_timestamp,
+        born_host=request.channel.born_host,
+        store_host=broker.store_host,
+        reconsume_times=reconsumed,
     )
+    if is_special(topic, header.topic, sys_flag, properties):
+        queue_id = divert(broker, request, header, topic, message)
+    messages.append(message)
     return request, first, first + 1, queue_id, unique_id
-
-
-def _checked_topic(broker: Broker, request: Request[Any], header: SendFields) -> TopicConfig:
-    name = header.topic
-    topic = broker.topics.get(name)
-    if topic is None:
-        topic = _created_topic(broker, request, header)
-    elif broker.topics.is_closed_to_senders(name):
-        raise RequestRefused(
-            ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden."
-        )
-    if not broker.config.broker_permission & broker.WRITE and topic.order:
-        raise RequestRefused(
-            ResponseCode.NO_PERMISSION,
-            f"the broker[{broker.config.broker_ip1}] sending message is forbidden",
-        )
-    if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
-        raise RequestRefused(
-            ResponseCode.INVALID_PARAMETER,
-            f"request queueId[{header.queue_id}] is illegal, {describe_topic(topic)} "
-            f"Producer: {request.channel.remote_address}",
-        )
-    return topic
-
-
-def _created_topic(broker: Broker, request: Request[Any], header: SendFields) -> TopicConfig:
-    """The topic of a first send: made after the default topic that the client names."""
-    name = header.topic
-    wrong = names.topic_fault(name)
-    if wrong is not None:
-        raise RequestRefused(ResponseCode.INVALID_PARAMETER, wrong)
-    topic = broker.topics.create_on_send(
-        name,
-        header.default_topic,
-        queue_nums=header.default_topic_queue_nums,
-        unit_mode=header.unit_mode,
-        peer=request.channel.remote_address,
-    )
-    if topic is None:
-        raise RequestRefused(
-            ResponseCode.TOPIC_NOT_EXIST,
-            see_faq(f"topic[{name}] not exist, apply first please!"),
-        )
-    return topic
 
 
 def _batch(
@@ -224,8 +180,8 @@ def _batch(
             ResponseCode.MESSAGE_ILLEGAL,
             f"batch request does not support retry group {header.topic}",
         )
-    if len(request.command.body) > broker.config.max_message_size:
-        raise _illegal(broker)
+    if len(request.command.body) > broker.config.max_message_size or _is_whole_special(header):
+        raise illegal_message(broker)
     topic = header.topic.encode()
     return [
         MessageToStore(
@@ -243,6 +199,14 @@ def _batch(
         )
         for flag, body, properties in decode_batch(request.command.body)
     ]
+
+
+def _is_whole_special(header: SendFields) -> bool:
+    """A batch as a whole may be neither delayed nor part of a transaction."""
+    if header.sys_flag & TRANSACTION_MASK:
+        return True
+    level = property_of(header.properties_utf8, DELAY)
+    return level.isdigit() and int(level) > 0
 
 
 def _answer(
@@ -282,26 +246,10 @@ def _refusal(broker: Broker, status: PutStatus) -> tuple[ResponseCode, str]:
     refusal = _REFUSALS.get(status)
     if refusal is not None:
         return refusal
-    illegal = _illegal(broker)
+    if status is PutStatus.SERVICE_NOT_AVAILABLE:
+        return ResponseCode.SERVICE_NOT_AVAILABLE, _NOT_AVAILABLE.format(disk_usage(broker.config))
+    illegal = illegal_message(broker)
     return illegal.code, illegal.remark
-
-
-def _announce(broker: Broker, messages: list[MessageToStore], results: list[PutResult]) -> None:
-    """Tell the long-polls of this drain's queues, after the store has published them."""
-    long_polling = broker.long_polling
-    if not long_polling.anybody_waits:
-        return
-    arrived: dict[tuple[str, int], tuple[int, set[int]]] = {}
-    for message, result in zip(messages, results, strict=True):
-        key = (message.topic.decode(), message.queue_id)
-        if not long_polling.is_awaited(key):
-            continue
-        _, tags = arrived.get(key, (0, set()))
-        tags.add(message.tags_code or 0)
-        arrived[key] = result.queue_offset + 1, tags
-    long_polling.announce(
-        [Arrival(key, end, frozenset(tags)) for key, (end, tags) in arrived.items()]
-    )
 
 
 def _refuse(
@@ -315,31 +263,6 @@ def _refuse(
     outbox.add_reply(request, request.command.make_reply(code, remark, fields))
 
 
-def _illegal(broker: Broker) -> RequestRefused:
-    return RequestRefused(
-        ResponseCode.MESSAGE_ILLEGAL,
-        "the message is illegal, maybe msg body or properties length not matched. msg body length "
-        f"limit {broker.config.max_message_size}B, msg properties length limit 32KB.",
-    )
-
-
-def _property(properties: Properties, key: bytes) -> str:
-    """One property's text, or nothing, without taking all of them apart; `key` ends with \\x01."""
-    start = properties.find(key)
-    while start > 0 and properties[start - 1] != SEPARATOR:
-        start = properties.find(key, start + 1)
-    if start < 0:
-        return ""
-    start += len(key)
-    end = properties.find(b"\x02", start)
-    return properties[start : end if end >= 0 else None].decode()
-
-
-def _without(properties: Properties, key: bytes) -> Properties:
-    return b"".join(
-        pair + b"\x02" for pair in properties.split(b"\x02") if pair and not pair.startswith(key)
-    )
-
-
-def _tags_code(properties: Properties) -> int:
-    return tags_code(_property(properties, TAGS)) if TAGS in properties else 0
+def _tags_code(properties: bytes) -> int:
+    tags = property_of(properties, TAGS)
+    return tags_code(tags) if tags else 0
