@@ -239,8 +239,8 @@ class BrokerTable(Settings):
     estimate_accumulation: Bool = True
     cold_ctr_strategy_enable: Bool = False
     use_pid_cold_ctr_strategy: Bool = key(True, name="usePIDColdCtrStrategy")
-    cg_cold_read_threshold: Long = 3_145_728
-    global_cold_read_threshold: Long = 104_857_600
+    cg_cold_read_threshold: Long = key(3_145_728, used=True)
+    global_cold_read_threshold: Long = key(104_857_600, used=True)
     fetch_namesrv_addr_interval: Long = 10000
     pop_response_return_actual_retry_topic: Bool = False
     enable_single_topic_register: Bool = key(False, used=True)

@@ -108,6 +108,7 @@ class Broker:
             now_ms=now_ms,
         )
         self.lanes: Mapping[Lane, LanePool] = {}
+        self.cold_data_limits: dict[str, int] = {}
         self.long_polling: LongPolling
         self.internal_sends: InternalSends
 

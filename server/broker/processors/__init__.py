@@ -1,5 +1,14 @@
 """Handlers of the broker's request codes; importing this package fills `broker_handlers`."""
 
-from pyritemq.server.broker.processors import clients, locks, offsets, pull, send, send_back, topics
+from pyritemq.server.broker.processors import (
+    admin,
+    clients,
+    locks,
+    offsets,
+    pull,
+    send,
+    send_back,
+    topics,
+)
 
-__all__ = ["clients", "locks", "offsets", "pull", "send", "send_back", "topics"]
+__all__ = ["admin", "clients", "locks", "offsets", "pull", "send", "send_back", "topics"]

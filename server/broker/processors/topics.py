@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, TypeVar
 from pyritemq.compat import fastjson
 from pyritemq.compat.register_body import DataVersion
 from pyritemq.protocol.codes import RequestCode, ResponseCode
-from pyritemq.protocol.fields import Header, Int, header
-from pyritemq.protocol.headers.rpc import RpcHeader, TopicHeader
+from pyritemq.protocol.headers.admin import (
+    DeleteSubscriptionGroupHeader,
+    GetAllSubscriptionGroupHeader,
+    GetAllSubscriptionGroupReplyHeader,
+    GetAllTopicConfigHeader,
+    GetAllTopicConfigReplyHeader,
+    GetSubscriptionGroupConfigHeader,
+)
 from pyritemq.protocol.headers.topic import (
     CreateTopicHeader,
     DeleteTopicHeader,
     GetTopicConfigHeader,
 )
-from pyritemq.server.broker.processors.locks import queue_to_json
 from pyritemq.server.broker.state.attributes import (
     MESSAGE_TYPE,
     MIXED,
@@ -33,7 +38,6 @@ from pyritemq.server.broker.state.names import (
     system_topic_conflict,
     topic_fault,
 )
-from pyritemq.server.broker.state.queue_locks import MessageQueue
 from pyritemq.server.broker.state.topics import TopicConfig
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import RequestRefused, broker_handlers
@@ -52,46 +56,6 @@ T = TypeVar("T")
 TOPIC_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 REMARK_NOT_CLEARED = "not set any response code"
 """What Java's replies start with; UPDATE_AND_CREATE_TOPIC sets the code only."""
-
-
-@header
-class GetAllTopicConfigHeader(RpcHeader):
-    data_version: str | None = None
-    topic_seq: Int | None = None
-    max_topic_num: Int | None = None
-
-
-@header
-class GetAllTopicConfigReplyHeader(Header):
-    total_topic_num: Int
-
-
-@header
-class GetTopicStatsInfoHeader(TopicHeader):
-    topic: str
-
-
-@header
-class GetSubscriptionGroupConfigHeader(RpcHeader):
-    group: str
-
-
-@header
-class GetAllSubscriptionGroupHeader(RpcHeader):
-    data_version: str | None = None
-    group_seq: Int | None = None
-    max_group_num: Int | None = None
-
-
-@header
-class GetAllSubscriptionGroupReplyHeader(Header):
-    total_group_num: Int
-
-
-@header
-class DeleteSubscriptionGroupHeader(RpcHeader):
-    group_name: str
-    clean_offset: bool = False
 
 
 @broker_handlers.handles(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader, lane=Lane.ADMIN)
@@ -122,14 +86,50 @@ def update_and_create_topic(broker: Broker, request: Request[CreateTopicHeader])
     return request.reply(remark=REMARK_NOT_CLEARED)
 
 
+@broker_handlers.handles(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, None, lane=Lane.ADMIN)
+def update_and_create_topic_list(broker: Broker, request: Request[None]) -> Command:
+    """Topics of a body; all are looked at before the first is made.
+
+    Java leaves the whole list undone once it meets a topic that is as it should be already; here
+    only that topic is passed over.
+    """
+    wanted = _decode_topics(request.command.body)
+    for topic in wanted:
+        _check_topic(broker, topic.topic_name, topic_fault(topic.topic_name))
+        _check_message_type(broker, topic.attributes)
+    new = [topic for topic in wanted if topic != broker.topics.get(topic.topic_name)]
+    for topic in new:
+        try:
+            broker.topics.update(topic)
+        except AttributeFault as fault:
+            raise RequestRefused(ResponseCode.SYSTEM_ERROR, str(fault)) from None
+    if new:
+        broker.registration.settle()
+    return request.reply(remark=REMARK_NOT_CLEARED)
+
+
+def _decode_topics(body: bytes | memoryview) -> list[TopicConfig]:
+    try:
+        items = fastjson.loads(body).get("topicConfigList") or []
+        return [TopicConfig.from_json(item) for item in items]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR, f"the body cannot be read: {error}"
+        ) from None
+
+
 def _alterations(broker: Broker, text: str | None) -> dict[str, str]:
     try:
         alterations = parse_alterations(text)
     except AttributeFault as fault:
         raise RequestRefused(ResponseCode.SYSTEM_ERROR, str(fault)) from None
+    _check_message_type(broker, alterations)
+    return alterations
+
+
+def _check_message_type(broker: Broker, alterations: Mapping[str, str]) -> None:
     if not broker.config.enable_mixed_message_type and alterations.get("+" + MESSAGE_TYPE) == MIXED:
         raise RequestRefused(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
-    return alterations
 
 
 def _check_topic(broker: Broker, topic: str, fault: str | None) -> None:
@@ -153,6 +153,7 @@ def delete_topic_in_broker(broker: Broker, request: Request[DeleteTopicHeader]) 
     for name in [topic, *_pop_retry_topics(broker, topic)]:
         broker.topics.delete(name)
         broker.offsets.remove_topic(name)
+        broker.stats.forget_topic(name)
     return request.reply()
 
 
@@ -196,31 +197,6 @@ def get_all_topic_config(broker: Broker, request: Request[GetAllTopicConfigHeade
     }
     reply = GetAllTopicConfigReplyHeader(total_topic_num=len(snapshot.table))
     return request.reply(header=reply, body=fastjson.dumps(body))
-
-
-@broker_handlers.handles(RequestCode.GET_TOPIC_STATS_INFO, GetTopicStatsInfoHeader, lane=Lane.ADMIN)
-def get_topic_stats_info(broker: Broker, request: Request[GetTopicStatsInfoHeader]) -> Command:
-    name = request.header.topic
-    topic = broker.topics.get(name)
-    if topic is None:
-        raise RequestRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
-    queue_nums = max(topic.write_queue_nums, topic.read_queue_nums)
-    table = dict(_queue_stats(broker, name, queue_id) for queue_id in range(queue_nums))
-    return request.reply(body=fastjson.dumps({"offsetTable": table, "topicPutTps": 0.0}))
-
-
-def _queue_stats(
-    broker: Broker, topic: str, queue_id: int
-) -> tuple[fastjson.ObjectKey, dict[str, int]]:
-    store = broker.store
-    end = max(0, store.max_offset(topic, queue_id))
-    stats = {
-        "lastUpdateTimestamp": store.store_time_at(topic, queue_id, end - 1) if end else 0,
-        "maxOffset": end,
-        "minOffset": max(0, store.min_offset(topic, queue_id)),
-    }
-    queue = MessageQueue(topic, broker.config.broker_name, queue_id)
-    return fastjson.ObjectKey(queue_to_json(queue)), stats
 
 
 @broker_handlers.handles(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, lane=Lane.ADMIN)
@@ -291,6 +267,7 @@ def delete_subscription_group(
     broker.groups.delete(name)
     if request.header.clean_offset:
         broker.offsets.remove_group(name)
+    broker.stats.forget_group(name)
     return request.reply()
 
 

@@ -193,6 +193,22 @@ class SubscriptionGroupTable:
         """Forget a group; whether there was one."""
         return self._change(lambda table: table.pop(group, None) is not None, forget=group)
 
+    def set_forbidden(self, group: str, topic: str, bit: int, *, forbidden: bool) -> None:
+        """Switch a permission of the group on a topic off, or on again."""
+        with self._lock:
+            old = self._snapshot
+            topics = dict(old.forbidden.get(group, {}))
+            bits = topics.pop(topic, 0) & ~(1 << bit) | (forbidden << bit)
+            if bits:
+                topics[topic] = bits
+            table = {name: its for name, its in old.forbidden.items() if name != group}
+            if topics:
+                table[group] = topics
+            self._snapshot = GroupSnapshot(
+                old.table, table, next_version(old.data_version, self._now_ms())
+            )
+        self.persist()
+
     def is_forbidden(self, group: str, topic: str, bit: int) -> bool:
         """Whether an operator has switched a permission of the group on this topic off."""
         return bool(self._snapshot.forbidden.get(group, {}).get(topic, 0) >> bit & 1)

@@ -274,6 +274,15 @@ class BrokerStats:
     def put_size_total(self) -> int:
         return sum(tally.size for tally in list(self._puts.values()))
 
+    def put_time_percentile(self, part: float) -> float:
+        """Milliseconds within which this part of the puts was done, by the bounds of the slots."""
+        wanted, passed, low = int(sum(self.put_times) * part), 0, 0
+        for high, count in zip(PUT_TIME_BOUNDS_MS, self.put_times, strict=False):
+            if wanted <= passed + count:
+                return low + (high - low) * (wanted - passed) / count if count else float(low)
+            passed, low = passed + count, high
+        return float(low)
+
     def before(self, seconds: int) -> tuple[Totals, Totals] | None:
         """The samples of `seconds` ago and of now; None while the broker is younger than that."""
         samples = self._seconds

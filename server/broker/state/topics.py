@@ -120,6 +120,11 @@ class TopicTable:
     def __contains__(self, topic: str) -> bool:
         return topic in self._snapshot.table
 
+    @property
+    def system_topics(self) -> frozenset[str]:
+        """The topics that every broker has, and those with this broker's names in them."""
+        return self._system_topics
+
     def is_system_topic(self, topic: str) -> bool:
         """Whether the broker needs this topic for itself."""
         return topic in self._system_topics or topic.startswith(names.SYSTEM_TOPIC_PREFIX)

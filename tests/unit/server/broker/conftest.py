@@ -11,6 +11,7 @@ import pytest
 from pyritemq.compat.broker_conf import BrokerConfig
 from pyritemq.compat.conf.settings import HostFacts
 from pyritemq.server.broker import processors
+from pyritemq.server.broker.live_config import LiveConfig
 from pyritemq.server.broker.state.channels import (
     ConsumerTable,
     ProducerTable,
@@ -19,6 +20,7 @@ from pyritemq.server.broker.state.channels import (
 from pyritemq.server.broker.state.groups import SubscriptionGroupTable
 from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
 from pyritemq.server.broker.state.queue_locks import QueueLocks
+from pyritemq.server.broker.state.stats import BrokerStats
 from pyritemq.server.broker.state.topics import TopicTable
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.registry import Request, broker_handlers
@@ -101,10 +103,14 @@ class FakeRegistration:
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.renewed: list[str | None] = []
         self.settled_after: list[int] = []
 
     def topics_changed(self, topics: list[Any]) -> None:
         self.told.extend(topic.topic_name for topic in topics)
+
+    def renew(self, *, advertised_address: str | None = None) -> None:
+        self.renewed.append(advertised_address)
 
     def settle(self) -> bool:
         self.settled_after.append(len(self.told))
@@ -142,6 +148,13 @@ def broker(config, clock, tmp_path) -> SimpleNamespace:
         consumers=ConsumerTable(clock, on_change=notify_consumer_ids_changed),
         queue_locks=QueueLocks(clock),
         registration=registration,
+        stats=BrokerStats(
+            cluster="DefaultCluster", is_system_topic=topics.is_system_topic, now_ms=clock.now_ms
+        ),
+        live_config=LiveConfig(config, now_ms=clock.now_ms),
+        advertised_address="192.0.2.1:10911",
+        lanes={},
+        cold_data_limits={},
     )
 
 

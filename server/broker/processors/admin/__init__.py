@@ -1,0 +1,30 @@
+"""What tools ask of a broker, by subject; importing this package fills `broker_handlers`.
+
+Replies and remarks are those of AdminBrokerProcessor of 5.5.0.
+"""
+
+from pyritemq.server.broker.processors.admin import (
+    cold_data,
+    config,
+    consumers,
+    forwarded,
+    groups,
+    ha,
+    offsets,
+    runtime,
+    stats,
+    store,
+)
+
+__all__ = [
+    "cold_data",
+    "config",
+    "consumers",
+    "forwarded",
+    "groups",
+    "ha",
+    "offsets",
+    "runtime",
+    "stats",
+    "store",
+]

@@ -1,0 +1,115 @@
+"""A look into the store, and cleaning it.  Lane ADMIN."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyritemq.compat import fastjson
+from pyritemq.protocol.codes import RequestCode, ResponseCode
+from pyritemq.protocol.headers.admin import QueryConsumeQueueHeader
+from pyritemq.server.lanes import Lane
+from pyritemq.server.registry import Request, RequestRefused, broker_handlers
+from pyritemq.storage.consume_queue import UNIT
+
+if TYPE_CHECKING:
+    from pyritemq.protocol.command import Command
+    from pyritemq.server.broker.broker import Broker
+    from pyritemq.storage.consume_queue import ConsumeQueue
+
+UNITS_MAX = 10_000
+"""Of one answer: about a megabyte of JSON.  Java gives as many as it is asked for."""
+
+# Arguments of madvise, which Java passes through.
+MADV_NORMAL, MADV_RANDOM = 0, 1
+
+CHECK_IN_PROGRESS = 2
+
+
+@broker_handlers.handles(RequestCode.QUERY_CONSUME_QUEUE, QueryConsumeQueueHeader, lane=Lane.ADMIN)
+def query_consume_queue(broker: Broker, request: Request[QueryConsumeQueueHeader]) -> Command:
+    asked = request.header
+    queue = _queue(broker, asked)
+    if queue is None:
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR, f"{asked.queue_id}@{asked.topic} is not exist!"
+        )
+    if not queue.min_offset <= asked.index < queue.max_offset:
+        return request.reply(
+            remark=f"Index {asked.index} of {asked.queue_id}@{asked.topic} is not exist!"
+        )
+    body: dict[str, Any] = {
+        **_subscription(broker, asked),
+        "maxQueueIndex": queue.max_offset,
+        "minQueueIndex": queue.min_offset,
+        "queueData": _units(queue, asked),
+    }
+    return request.reply(body=fastjson.dumps(body))
+
+
+def _queue(broker: Broker, asked: QueryConsumeQueueHeader) -> ConsumeQueue | None:
+    return broker.store.queues.find(asked.topic.encode(), asked.queue_id)
+
+
+def _units(queue: ConsumeQueue, asked: QueryConsumeQueueHeader) -> list[dict[str, Any]]:
+    count = max(0, min(asked.count, UNITS_MAX, queue.max_offset - asked.index))
+    return [
+        {"eval": False, "physicOffset": phy_offset, "physicSize": size, "tagsCode": tags_code}
+        for phy_offset, size, tags_code in UNIT.iter_unpack(queue.units(asked.index, count))
+    ]
+
+
+def _subscription(broker: Broker, asked: QueryConsumeQueueHeader) -> dict[str, Any]:
+    if asked.consumer_group is None:
+        return {}
+    found = broker.consumers.find_subscription(asked.consumer_group, asked.topic)
+    if found is None:
+        return {"filterData": f"{asked.consumer_group}@{asked.topic} is not online!"}
+    return {"filterData": "null", "subscriptionData": found.to_json()}
+
+
+@broker_handlers.handles(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None, lane=Lane.ADMIN)
+def get_system_topic_list_from_broker(broker: Broker, request: Request[None]) -> Command:
+    return request.reply(body=fastjson.dumps({"topicList": sorted(broker.topics.system_topics)}))
+
+
+@broker_handlers.handles(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, None, lane=Lane.ADMIN)
+def clean_expired_consume_queue(_: Broker, request: Request[None]) -> Command:
+    """Queues begin where the CommitLog begins at each look, so there is nothing to be cleaned."""
+    return request.reply()
+
+
+@broker_handlers.handles(RequestCode.DELETE_EXPIRED_COMMITLOG, None, lane=Lane.ADMIN)
+def delete_expired_commit_log(_: Broker, request: Request[None]) -> Command:
+    """As in Java, an answer does not mean that there was something to delete."""
+    return request.reply()
+
+
+@broker_handlers.handles(RequestCode.CLEAN_UNUSED_TOPIC, None, lane=Lane.ADMIN)
+def clean_unused_topic(_: Broker, request: Request[None]) -> Command:
+    """Queues of deleted topics; as in Java, the answer says nothing of how many there were."""
+    return request.reply()
+
+
+@broker_handlers.handles(RequestCode.SET_COMMITLOG_READ_MODE, None, lane=Lane.ADMIN)
+def set_commit_log_read_mode(_: Broker, request: Request[None]) -> Command:
+    """Advice to the kernel on how the CommitLog will be read; checked, but not passed on."""
+    text = request.command.ext_fields.get("READ_AHEAD_MODE", "")
+    if not text.isdecimal():
+        raise RequestRefused(ResponseCode.SYSTEM_ERROR, "set commitlog readahead mode failed")
+    if int(text) not in (MADV_NORMAL, MADV_RANDOM):
+        raise RequestRefused(
+            ResponseCode.INVALID_PARAMETER, "set commitlog readahead mode param value error"
+        )
+    return request.reply(remark=f"set commitlog readahead mode success, mode: {text}")
+
+
+@broker_handlers.handles(RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, None, lane=Lane.ADMIN)
+def export_rocksdb_config_to_json(_: Broker, request: Request[None]) -> Command:
+    """The tables are JSON already; Java with its default tables says the same."""
+    return request.reply(remark="export done.")
+
+
+@broker_handlers.handles(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, None, lane=Lane.ADMIN)
+def check_rocksdb_cq_write_progress(_: Broker, request: Request[None]) -> Command:
+    """Java answers that it has begun to look, whatever it will find, and logs the result."""
+    return request.reply(body=fastjson.dumps({"checkStatus": CHECK_IN_PROGRESS}))
