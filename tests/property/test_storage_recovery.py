@@ -3,6 +3,7 @@
 import copy
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -10,6 +11,7 @@ from unit.storage.kit import MemoryDisk, SetClock, kill, open_store, read_queue
 
 from pyritemq.compat.java_hash import tags_code
 from pyritemq.storage import MessageStore, MessageToStore
+from pyritemq.storage.quick_derive import QuickDeriver, Run
 
 ROOT = Path("/store")
 QUEUES = ROOT / "consumequeue"
@@ -117,6 +119,22 @@ def test_bytes_changed_in_the_last_records_recover_to_a_prefix(data):
     for key, bodies in expected(sent[:untouched]).items():
         assert offsets[key] >= len(bodies)
         assert stored(store)[key][: len(bodies)] == bodies
+
+
+def recovered(disk: MemoryDisk) -> tuple[object, ...]:
+    store = open_store(ROOT, disk=disk)
+    return stored(store), store.max_phy_offset, store.commit_log.last, queue_files(disk)
+
+
+@given(st.integers(0, 4095), st.binary(max_size=30))
+@settings(max_examples=150, deadline=None)
+def test_the_quick_scan_decides_as_the_checks_of_each_record_do(at, junk):
+    disk, _, _, _ = small_log()
+    junk = junk[: 4096 - at]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QuickDeriver, "run", lambda *_: Run(0, 0, -1, -1))
+        record_by_record = recovered(damaged(disk, at, junk))
+    assert recovered(damaged(disk, at, junk)) == record_by_record
 
 
 class StoreMachine(RuleBasedStateMachine):
