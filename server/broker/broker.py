@@ -48,6 +48,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+def send_properties(config: BrokerConfig) -> bytes:
+    """What the broker adds to the properties of each message that is sent to it."""
+    trace_on = "true" if config.trace_on else "false"
+    return (
+        f"MSG_REGION\x01{config.region_id}\x02TRACE_ON\x01{trace_on}\x02"
+        f"CLUSTER\x01{config.broker_cluster_name}\x02"
+    ).encode()
+
+
 CLIENT_SCAN_SECONDS = 10
 """Java's ClientHousekeepingService."""
 
@@ -67,7 +76,7 @@ class Broker:
         self.clock = clock
         self.advertised_address = f"{host}:{port}"
         self.store_host = packed_host(host, port)
-        self.cluster_property = f"CLUSTER\x01{config.broker_cluster_name}\x02".encode()
+        self.send_properties = send_properties(config)
         self.unique_ids = UniqueIds(self.store_host[:-4], clock)
         self.store = MessageStore.open(store_config(config), now_ms=clock.now_ms)
         tables = Path(config.store_path_root_dir) / "config"

@@ -22,7 +22,12 @@ from pyritemq.server.broker.arrivals import announce
 from pyritemq.server.broker.internal_sends import InternalSend
 from pyritemq.server.broker.message_properties import SEPARATOR, property_of, without
 from pyritemq.server.broker.processors.send_checks import checked_topic, not_open_yet, refuse_late
-from pyritemq.server.broker.processors.send_special import divert, illegal_message, is_special
+from pyritemq.server.broker.processors.send_special import (
+    UnusableSend,
+    divert,
+    illegal_message,
+    is_special,
+)
 from pyritemq.server.broker.remarks import disk_usage
 from pyritemq.server.broker.state import names
 from pyritemq.server.failures import reply_to_failure
@@ -125,6 +130,8 @@ def _put(
 
 def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore]) -> _Accepted:
     command = request.command
+    if not command.body:
+        raise UnusableSend("the message body is empty")
     header = decode_send(command)
     topic = checked_topic(broker, request, header)
     first = len(messages)
@@ -149,7 +156,7 @@ def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore
         header.topic.encode(),
         queue_id,
         command.body,
-        properties + broker.cluster_property,
+        properties + broker.send_properties,
         tags_code=_tags_code(properties),
         flag=flag,
         sys_flag=sys_flag,

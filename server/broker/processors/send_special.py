@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyritemq.protocol.codes import ResponseCode
+from pyritemq.protocol.errors import ProtocolError
 from pyritemq.protocol.record import INNER_BATCH, decode_properties, encode_properties
 from pyritemq.server.broker.delays.rewriting import DELAY, TIMER_PROPERTIES, delay
 from pyritemq.server.broker.processors.retries import retry_or_bury
@@ -34,6 +35,10 @@ CLEANUP_POLICY = "cleanup.policy"
 
 _LETTER_L = ord("L")
 _LETTER_R = ord("R")
+
+
+class UnusableSend(ProtocolError):  # noqa: N818 - says what the send is
+    """A send that Java's processor fails on: SYSTEM_ERROR with the exception for a remark."""
 
 
 def is_special(topic: TopicConfig, name: str, sys_flag: int, properties: bytes) -> bool:
@@ -87,9 +92,9 @@ def divert(
     try:
         delay(message, level_max=broker.delays.level_max)
     except ValueError:
-        # Java's processor fails with this exception, and its name is what the client is told.
-        text = f'java.lang.NumberFormatException: For input string: "{properties[DELAY]}"'
-        raise RequestRefused(ResponseCode.SYSTEM_ERROR, text) from None
+        raise UnusableSend(
+            f'java.lang.NumberFormatException: For input string: "{properties[DELAY]}"'
+        ) from None
     return queue_id
 
 
