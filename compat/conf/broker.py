@@ -80,7 +80,7 @@ class BrokerTable(Settings):
     send_thread_pool_queue_capacity: Int = key(10000, used=True, at_least=1)
     put_thread_pool_queue_capacity: Int = 10000
     pull_thread_pool_queue_capacity: Int = key(100_000, used=True, at_least=1)
-    lite_pull_thread_pool_queue_capacity: Int = 100_000
+    lite_pull_thread_pool_queue_capacity: Int = key(100_000, used=True)
     ack_thread_pool_queue_capacity: Int = key(100_000, used=True, at_least=1)
     reply_thread_pool_queue_capacity: Int = key(10000, used=True, at_least=1)
     query_thread_pool_queue_capacity: Int = key(20000, used=True, at_least=1)
@@ -118,11 +118,11 @@ class BrokerTable(Settings):
     trace_on: Bool = key(True, used=True)
     enable_calc_filter_bit_map: Bool = False
     reject_pull_consumer_enable: Bool = key(False, used=True)
-    expect_consumer_num_use_filter: Int = 32
-    max_error_rate_of_bloom_filter: Int = 20
-    filter_data_clean_time_span: Long = 86_400_000
-    filter_support_retry: Bool = False
-    enable_property_filter: Bool = False
+    expect_consumer_num_use_filter: Int = key(32, used=True)
+    max_error_rate_of_bloom_filter: Int = key(20, used=True)
+    filter_data_clean_time_span: Long = key(86_400_000, used=True)
+    filter_support_retry: Bool = key(False, used=True)
+    enable_property_filter: Bool = key(False, used=True)
     compressed_register: Bool = key(False, used=True)
     force_register: Bool = key(True, used=True)
     register_name_server_period: Int = key(30000, used=True, at_least=1)

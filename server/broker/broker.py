@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import trio
 
 from pyritemq.server.broker.delays.service import DelayService
+from pyritemq.server.broker.filters.table import SAVE_SECONDS, ConsumerFilterTable
 from pyritemq.server.broker.internal_sends import InternalSends
 from pyritemq.server.broker.live_config import LiveConfig
 from pyritemq.server.broker.long_polling import LongPolling
@@ -90,7 +91,10 @@ class Broker:
             now_ms=now_ms,
             use_reset=config.use_server_side_reset_offset,
         )
-        for table in (self.topics, self.groups, self.offsets):
+        self.filters = ConsumerFilterTable(
+            config, JsonTable(tables / "consumerFilter.json"), now_ms=now_ms
+        )
+        for table in (self.topics, self.groups, self.offsets, self.filters):
             table.load()
         self.delays = DelayService(
             config,
@@ -105,6 +109,7 @@ class Broker:
             on_change=self._consumers_changed,
             expired_ms=config.channel_expired_timeout,
         )
+        self.consumers.on_empty = self.filters.unregister
         self.queue_locks = QueueLocks(clock)
         self.registration = Registration(
             config, self.topics, advertised_address=self.advertised_address
@@ -151,6 +156,7 @@ class Broker:
             every(_repeat, self.offsets.persist, config.flush_consumer_offset_interval / 1000)
             every(_repeat, self.delays.persist, config.flush_delay_offset_interval / 1000)
             every(self.delays.run)
+            every(_repeat, self.filters.persist, SAVE_SECONDS)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
             every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
             await nursery.start(self.registration.run)
@@ -161,6 +167,7 @@ class Broker:
         self.topics.persist()
         self.groups.persist()
         self.offsets.persist()
+        self.filters.persist()
         self.delays.persist()
         self.store.close()
 

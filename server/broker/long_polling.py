@@ -11,6 +11,10 @@ queues that nobody waits on.  So:
     3. send lane: publishes the new end of the queue, *then* looks whether the key is in `_held`.
 
 Whichever comes first, one of the two sees the other.
+
+A pull with an SQL filter cannot tell from an arrival whether it is for it, and the loop must not
+spend time on clients' expressions.  It goes to the pull lane with `probing` set; if nothing that
+arrived matches, the lane gives it back with `hold`, and it waits on with the deadline it had.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from pyritemq.server.broker.filters.sql92 import Expression
     from pyritemq.server.registry import Request
 
 QueueKey = tuple[str, int]
@@ -31,10 +36,29 @@ SWEEP_SECONDS = 0.5
 cheaper than a heap of deadlines: most pulls are answered long before theirs."""
 
 
-class HeldPull:
-    """A pull that waits: from which offset, for which tags (None: any), how long."""
+RECHECK_SECONDS = 5
+"""How often all pulls whose queue has grown are answered, matching or not, so that a consumer's
+offset follows a queue that holds little for it (Java: PullRequestHoldService.checkHoldRequest)."""
 
-    __slots__ = ("deadline", "key", "offset", "request", "tag_hashes", "wait_ms")
+
+class HeldPull:
+    """A pull that waits: from which offset, for which tags (None: any) or expression, how long.
+
+    Its request carries it as `header` when it comes back to the pull lane.  `looked_at` is the end
+    of what the lane has found not to match; only the thread that has the pull in hand moves it.
+    """
+
+    __slots__ = (
+        "deadline",
+        "expression",
+        "key",
+        "looked_at",
+        "offset",
+        "probing",
+        "request",
+        "tag_hashes",
+        "wait_ms",
+    )
 
     def __init__(
         self,
@@ -44,13 +68,17 @@ class HeldPull:
         offset: int,
         tag_hashes: frozenset[int] | None,
         wait_ms: int,
+        expression: Expression | None = None,
     ) -> None:
         self.request = request
         self.key = key
         self.offset = offset
+        self.looked_at = offset
         self.tag_hashes = tag_hashes
+        self.expression = expression
         self.wait_ms = wait_ms
         self.deadline = float("inf")
+        self.probing = False
 
 
 class Arrival(NamedTuple):
@@ -80,10 +108,15 @@ class LongPolling:
         """Give back pulls whose time is up, until cancelled."""
         self._loop = trio.lowlevel.current_trio_token()
         task_status.started()
+        recheck_at = float("-inf")
         while True:
             await self._somebody_waits.wait()
             await trio.sleep(SWEEP_SECONDS)
-            self._resume_expired(trio.current_time())
+            now = trio.current_time()
+            self._resume_expired(now)
+            if now >= recheck_at:
+                self._resume_overtaken()
+                recheck_at = now + RECHECK_SECONDS
             if not self._held:
                 self._somebody_waits = trio.Event()
 
@@ -120,10 +153,11 @@ class LongPolling:
 
     def _enter(self, pull: HeldPull) -> None:
         self._held.setdefault(pull.key, []).append(pull)
-        if self._queue_end(*pull.key) > pull.offset:
-            self._leave([pull])
+        if pull.deadline == float("inf"):
+            pull.deadline = trio.current_time() + pull.wait_ms / 1000
+        if self._queue_end(*pull.key) > pull.looked_at:
+            self._leave([pull], arrived=True)
             return
-        pull.deadline = trio.current_time() + pull.wait_ms / 1000
         self._somebody_waits.set()
 
     def _arrived(self, arrivals: list[Arrival]) -> None:
@@ -132,17 +166,24 @@ class LongPolling:
             woken.extend(
                 pull
                 for pull in self._held.get(key, ())
-                if queue_end > pull.offset
+                if queue_end > pull.looked_at
                 and (pull.tag_hashes is None or not pull.tag_hashes.isdisjoint(tag_hashes))
             )
-        self._leave(woken)
+        self._leave(woken, arrived=True)
+
+    def _resume_overtaken(self) -> None:
+        """Answer the pulls whose queue has grown without a message for them."""
+        ends = {key: self._queue_end(*key) for key in self._held}
+        self._leave(
+            [pull for key, pulls in self._held.items() for pull in pulls if ends[key] > pull.offset]
+        )
 
     def _resume_expired(self, now: float) -> None:
         self._leave(
             [pull for pulls in self._held.values() for pull in pulls if pull.deadline <= now]
         )
 
-    def _leave(self, pulls: Iterable[HeldPull]) -> None:
+    def _leave(self, pulls: Iterable[HeldPull], *, arrived: bool = False) -> None:
         requests: list[Request[Any]] = []
         for pull in pulls:
             waiting = self._held[pull.key]
@@ -151,6 +192,8 @@ class LongPolling:
                 del self._held[pull.key]
             if not pull.request.channel.closed:
                 pull.request.suspended = True
+                pull.request.header = pull
+                pull.probing = arrived and pull.expression is not None
                 requests.append(pull.request)
         if requests:
             self._resume(requests)

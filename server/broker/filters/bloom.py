@@ -40,9 +40,9 @@ class BloomFilter:
 
     def __init__(self, *, error_percent: int, expected: int) -> None:
         if not 1 <= error_percent < 100:
-            raise ValueError("f must be greater or equal than 1 and less than 100")
+            raise ValueError("maxErrorRateOfBloomFilter must lie between 1 and 99")
         if expected < 1:
-            raise ValueError("n must be greater than 0")
+            raise ValueError("expectConsumerNumUseFilter must be greater than 0")
         rate = error_percent / 100.0
         self.hash_count = math.ceil(_log(0.5, rate))
         bits = math.ceil(expected * _log(2, 1 / rate) * _log(2, math.e))

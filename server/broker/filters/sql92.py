@@ -62,3 +62,8 @@ def _compile(text: str) -> Expression | SelectorError:
         return Expression(text, parse(text).evaluate)
     except SelectorError as error:
         return error.with_traceback(None)
+
+
+def no_such_filter(expression_type: str | None) -> str:
+    """Java's remark where enablePropertyFilter is off."""
+    return f"The broker does not support consumer to filter message by {expression_type}"

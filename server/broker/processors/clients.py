@@ -15,6 +15,8 @@ from pyritemq.protocol.codes import LanguageCode, RequestCode, ResponseCode
 from pyritemq.protocol.fields import Header, header
 from pyritemq.protocol.headers.client import GetConsumerListByGroupHeader, UnregisterClientHeader
 from pyritemq.protocol.headers.rpc import RpcHeader
+from pyritemq.server.broker.filters.selector_nodes import SelectorError
+from pyritemq.server.broker.filters.sql92 import compile_expression, no_such_filter
 from pyritemq.server.broker.state.channels import Client
 from pyritemq.server.broker.state.names import retry_topic
 from pyritemq.server.broker.state.subscriptions import (
@@ -77,12 +79,15 @@ def _consumer_beat(
     if group is None:
         return False
     _ensure_retry_topic(broker, group, data)
+    with_subscriptions = not (beat.fingerprint and beat.without_sub)
     broker.consumers.register(
         data,
         _client(request, beat.client_id),
         notify=group.notify_consumer_ids_changed_enable,
-        with_subscriptions=not (beat.fingerprint and beat.without_sub),
+        with_subscriptions=with_subscriptions,
     )
+    if with_subscriptions:
+        broker.filters.register(data.group_name, data.subscriptions)
     before = broker.consumers.exchange_fingerprint(data.group_name, beat.fingerprint)
     # Java answers "no change" to a client whose subscriptions it has never seen (a broker that was
     # restarted) and serves the group nothing from then on; here the client is asked for them.
@@ -113,12 +118,16 @@ def unregister_client(broker: Broker, request: Request[UnregisterClientHeader]) 
 @broker_handlers.handles(RequestCode.CHECK_CLIENT_CONFIG, None, lane=Lane.CLIENT)
 def check_client_config(broker: Broker, request: Request[None]) -> Command:
     subscription = _decoded(decode_client_check, request, broker).subscription
-    if subscription is not None and not subscription.is_tag_type:
+    if subscription is None or subscription.is_tag_type:
+        return request.reply()
+    if not broker.config.enable_property_filter:
         raise RequestRefused(
-            ResponseCode.SYSTEM_ERROR,
-            "The broker does not support consumer to filter message by "
-            f"{subscription.expression_type}",
+            ResponseCode.SYSTEM_ERROR, no_such_filter(subscription.expression_type)
         )
+    try:
+        compile_expression(subscription.expression_type, subscription.sub_string)
+    except SelectorError as error:
+        raise RequestRefused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
     return request.reply()
 
 

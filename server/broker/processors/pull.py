@@ -7,13 +7,17 @@ only copy of a message is the one into the socket.  A pull that finds nothing an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.headers.pull import PullMessageReplyHeader, decode_pull
 from pyritemq.protocol.pull_reply import encode_pull_reply_head
+from pyritemq.server.broker.filters.matching import record_test, retry_record_test
+from pyritemq.server.broker.filters.sql92 import no_such_filter
+from pyritemq.server.broker.filters.table import compiled_or_none
 from pyritemq.server.broker.long_polling import HeldPull
 from pyritemq.server.broker.remarks import see_faq
+from pyritemq.server.broker.state.names import RETRY_TOPIC_PREFIX
 from pyritemq.server.broker.state.subscriptions import (
     SubscriptionError,
     build_subscription,
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
     from pyritemq.protocol.command import Command
     from pyritemq.protocol.headers.pull import PullFields
     from pyritemq.server.broker.broker import Broker
+    from pyritemq.server.broker.filters.matching import RecordTest
+    from pyritemq.server.broker.filters.sql92 import Expression
+    from pyritemq.server.broker.filters.table import ConsumerFilterData
     from pyritemq.server.broker.state.groups import SubscriptionGroupConfig
     from pyritemq.server.broker.state.subscriptions import Subscription
     from pyritemq.server.lanes import Outbox
@@ -74,15 +81,17 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
     header = decode_pull(request.command)
     group, topic = _check_access(broker, request.command, header)
     _check_queue(request, header, topic)
-    tags = _subscribed_tags(broker, header, group)
+    wanted = _wanted(broker, header, group)
+    if request.suspended and request.header.probing and _waits_on(broker, request.header, wanted):
+        return
     result = _reset(broker, header) or broker.store.get(
         header.topic,
         header.queue_id,
         header.queue_offset,
         count_max=header.max_msg_nums,
-        accepts=tags,
+        accepts=wanted.tag_hashes,
+        matches=wanted.matches,
     )
-    broker.stats.count_get(header.consumer_group, header.topic, result)
     code = _code_of(result, header.queue_offset)
     broker.offsets.commit_pull(
         header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
@@ -92,9 +101,27 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
             header.consumer_group, header.topic, header.queue_id, header.commit_offset
         )
     if code is ResponseCode.PULL_NOT_FOUND and not request.suspended and header.sys_flag & SUSPEND:
-        broker.long_polling.hold(_held(broker, request, header, tags))
+        broker.long_polling.hold(_held(broker, request, header, wanted))
         return
     _reply(request, result, code, topic, group, outbox)
+
+
+def _waits_on(broker: Broker, held: HeldPull, wanted: Wanted) -> bool:
+    """Whether nothing that has arrived for a held pull matches, so that it is held on.
+
+    A filter that has changed meanwhile must look at everything again: then the pull is answered.
+    """
+    if wanted.matches is None or wanted.expression is not held.expression:
+        return False
+    topic, queue_id = held.key
+    found = broker.store.get(topic, queue_id, held.looked_at, count_max=1, matches=wanted.matches)
+    if found.status is not GetStatus.NO_MATCHED_MESSAGE:
+        return False
+    if found.next_begin_offset < found.max_offset:
+        return False  # more to look at than one pull may: the client goes on from there
+    held.looked_at = found.next_begin_offset
+    broker.long_polling.hold(held)
+    return True
 
 
 def _check_access(
@@ -141,12 +168,29 @@ def _check_queue(request: Request[Any], header: PullFields, topic: TopicConfig) 
         )
 
 
-def _subscribed_tags(
-    broker: Broker, header: PullFields, group: SubscriptionGroupConfig
-) -> frozenset[int] | None:
-    """The tag hashes that this pull wants, from its own header or from the group's heartbeat."""
+class Wanted(NamedTuple):
+    """What a pull lets through: tag hashes (None: any), and a test of whole records (None: any)."""
+
+    tag_hashes: frozenset[int] | None
+    matches: RecordTest | None = None
+    expression: Expression | None = None
+
+
+def _wanted(broker: Broker, header: PullFields, group: SubscriptionGroupConfig) -> Wanted:
+    """From the pull's own header, or from its group's heartbeat."""
     if header.sys_flag & SUBSCRIPTION:
-        return _tags_of(_own_subscription(header))
+        subscription = _own_subscription(header)
+    else:
+        subscription = _known_subscription(broker, header, group)
+    if subscription.is_tag_type:
+        # The hash only pre-selects: the client compares the tag's text itself.
+        return Wanted(subscription.tag_hashes)
+    return _wanted_by_expression(broker, header, subscription)
+
+
+def _known_subscription(
+    broker: Broker, header: PullFields, group: SubscriptionGroupConfig
+) -> Subscription:
     consumers = broker.consumers.get(header.consumer_group)
     if consumers is None:
         raise RequestRefused(
@@ -166,7 +210,7 @@ def _subscribed_tags(
         raise RequestRefused(
             ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
         )
-    return _tags_of(subscription)
+    return subscription
 
 
 def _own_subscription(header: PullFields) -> Subscription:
@@ -183,18 +227,46 @@ def _own_subscription(header: PullFields) -> Subscription:
         ) from None
 
 
-def _tags_of(subscription: Subscription) -> frozenset[int] | None:
-    """The hashes that a ConsumeQueue unit is compared with; None takes every message.
-
-    The hash only pre-selects: the client compares the tag's text itself.
-    """
-    if not subscription.is_tag_type:
+def _wanted_by_expression(broker: Broker, header: PullFields, subscription: Subscription) -> Wanted:
+    """An expression that does not compile, in a pull of its own, selects everything: so Java's
+    broker answers a pull consumer, which does not ask CHECK_CLIENT_CONFIG first."""
+    if header.sys_flag & SUBSCRIPTION:
+        expression = compiled_or_none(subscription, header.consumer_group)
+    else:
+        expression = _registered_filter(broker, header).compiled
+    if not broker.config.enable_property_filter:
         raise RequestRefused(
-            ResponseCode.SYSTEM_ERROR,
-            "The broker does not support consumer to filter message by "
-            f"{subscription.expression_type}",
+            ResponseCode.SYSTEM_ERROR, no_such_filter(subscription.expression_type)
         )
-    return subscription.tag_hashes
+    if subscription.class_filter_mode:
+        return Wanted(None)
+    if broker.config.filter_support_retry and header.topic.startswith(RETRY_TOPIC_PREFIX):
+        return Wanted(None, _retry_test(broker, header.consumer_group))
+    if expression is None:
+        return Wanted(None)
+    return Wanted(None, record_test(expression), expression)
+
+
+def _registered_filter(broker: Broker, header: PullFields) -> ConsumerFilterData:
+    data = broker.filters.get(header.topic, header.consumer_group)
+    if data is None:
+        raise RequestRefused(
+            ResponseCode.FILTER_DATA_NOT_EXIST,
+            "The broker's consumer filter data is not exist!Your expression may be wrong!",
+        )
+    if data.client_version < header.sub_version:
+        raise RequestRefused(
+            ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest"
+        )
+    return data
+
+
+def _retry_test(broker: Broker, group: str) -> RecordTest:
+    def expression_of(topic: str) -> Expression | None:
+        data = broker.filters.get(topic, group)
+        return None if data is None else data.compiled
+
+    return retry_record_test(expression_of)
 
 
 def _reset(broker: Broker, header: PullFields) -> GetResult | None:
@@ -225,7 +297,7 @@ def _held(
     broker: Broker,
     request: Request[Any],
     header: PullFields,
-    tags: frozenset[int] | None,
+    wanted: Wanted,
 ) -> HeldPull:
     config = broker.config
     wait_ms = header.suspend_timeout_millis
@@ -235,7 +307,8 @@ def _held(
         request,
         (header.topic, header.queue_id),
         offset=header.queue_offset,
-        tag_hashes=tags,
+        tag_hashes=wanted.tag_hashes,
+        expression=wanted.expression,
         wait_ms=wait_ms,
     )
 

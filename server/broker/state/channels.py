@@ -6,7 +6,7 @@ connection.  A `ConsumerGroup` is immutable and replaced whole when its membersh
 change, so the pull lane may keep the one that it looked up.
 
 A group that changes is told at once: `on_change(group, channels)` is called after the lock is
-released, with the connections that are left in the group.
+released, with the connections that are left in the group; `on_empty(group)` when none is.
 """
 
 from __future__ import annotations
@@ -184,6 +184,7 @@ class ConsumerTable:
     ) -> None:
         self._clock = clock
         self._on_change = on_change
+        self.on_empty: Callable[[str], None] = lambda group: None
         self._expired_ms = expired_ms
         self._lock = threading.Lock()
         self._groups: dict[str, ConsumerGroup] = {}
@@ -304,6 +305,8 @@ class ConsumerTable:
         return left
 
     def _tell(self, group: ConsumerGroup, *, notify: bool) -> None:
+        if not group.clients:
+            self.on_empty(group.name)
         if notify and group.clients and not group.is_broadcasting:
             self._on_change(group.name, list(group.clients))
 

@@ -11,6 +11,7 @@ import pytest
 from pyritemq.compat.broker_conf import BrokerConfig
 from pyritemq.compat.conf.settings import HostFacts
 from pyritemq.server.broker import processors
+from pyritemq.server.broker.filters.table import ConsumerFilterTable
 from pyritemq.server.broker.live_config import LiveConfig
 from pyritemq.server.broker.state.channels import (
     ConsumerTable,
@@ -144,6 +145,9 @@ def broker(config, clock, tmp_path) -> SimpleNamespace:
             config, JsonTable(folder / "subscriptionGroup.json"), now_ms=clock.now_ms
         ),
         offsets=ConsumerOffsetTable(JsonTable(folder / "consumerOffset.json"), now_ms=clock.now_ms),
+        filters=ConsumerFilterTable(
+            config, JsonTable(folder / "consumerFilter.json"), now_ms=clock.now_ms
+        ),
         producers=ProducerTable(clock),
         consumers=ConsumerTable(clock, on_change=notify_consumer_ids_changed),
         queue_locks=QueueLocks(clock),
