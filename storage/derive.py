@@ -43,14 +43,14 @@ def derive_tags_code(
 ) -> int:
     """The unit's third field: hash of the tags or, in the schedule topic, the time of delivery."""
     if topic == SCHEDULE_TOPIC:
-        delay = _property(properties, _DELAY)
+        delay = property_of(properties, _DELAY)
         level = min(int(delay), len(delay_levels)) if delay.isdigit() else 0
         if level > 0:
             return store_timestamp + delay_levels[level - 1]
-    return tags_code(_property(properties, _TAGS).decode("utf-8", "replace"))
+    return tags_code(property_of(properties, _TAGS).decode("utf-8", "replace"))
 
 
-def _property(properties: bytes, prefix: bytes) -> bytes:
+def property_of(properties: bytes, prefix: bytes) -> bytes:
     """Value of the last property with this name and separator, or nothing."""
     at = properties.rfind(prefix)
     while at > 0 and properties[at - 1] != _SEPARATOR:  # within another name or value
@@ -70,12 +70,17 @@ def _can_name_a_folder(topic: bytes) -> bool:
     return bool(name) and name not in (".", "..") and not {"/", "\0"} & set(name)
 
 
+class UnitsMissingError(Exception):
+    """A queue lacks units of records that lie before the start of recovery's scan."""
+
+
 class Deriver:
     """Places the units of records that were read back from the CommitLog, in their order."""
 
     def __init__(self, table: QueueTable, delay_levels: tuple[int, ...]) -> None:
         self._table = table
         self._delay_levels = delay_levels
+        self.from_start = True  # the scan began with the CommitLog: no earlier record can help
 
     def derive(self, record: CheckedRecord) -> str | None:
         """Place the record's unit unless it is there; returns what is wrong with the record."""
@@ -102,6 +107,9 @@ class Deriver:
 
     def _bridge(self, queue: ConsumeQueue, offset: int, gap: int) -> bool:
         """Bring the queue's end to the offset, past lost units; False if those are too many."""
+        if not self.from_start and gap <= GAP_MAX:
+            name = f"{queue.topic.decode()}/{queue.queue_id}"
+            raise UnitsMissingError(f"{name} has {queue.next_offset} units where {offset} belong")
         if queue.min_offset == queue.next_offset:
             self._table.loader.restart(queue, offset)
             return True

@@ -20,6 +20,7 @@ from pyritemq.storage.disk import Disk, RealDisk
 from pyritemq.storage.errors import FlushFailedError, StorageError, StoreClosedError
 from pyritemq.storage.flush import FlushSchedule
 from pyritemq.storage.messages import GetResult, GetStatus, MessageToStore, PutResult, PutStatus
+from pyritemq.storage.queue_ends import load_queue_ends, save_queue_ends
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.reader import PULL_BYTES_MAX, Accepts, Matches, Reader, empty_result
 from pyritemq.storage.recovery import Recovery, RecoveryReport
@@ -68,11 +69,14 @@ class MessageStore:
         self.checkpoint = load_checkpoint(self._disk, self.config.root / "checkpoint")
         self.commit_log.files.load()
         self.queues.scan()
+        self.queues.known_ends = load_queue_ends(self._disk, self.config.root, self.checkpoint)
         recovery = Recovery(
             self.commit_log,
             self.queues,
             self._deriver,
             self.checkpoint,
+            disk=self._disk,
+            root=self.config.root,
             check_crc=self.config.check_crc_on_recover,
         )
         report = recovery.run(clean_stop=not self._disk.exists(abort))
@@ -215,6 +219,8 @@ class MessageStore:
             self.checkpoint.logics_msg_timestamp = last.store_timestamp
             self.checkpoint.logics_physical_offset = last.phy_offset
             self.checkpoint.confirm_phy_offset = last.phy_offset
+            ends = self.queues.ends()
+            save_queue_ends(self._disk, self.config.root, ends, self.checkpoint)
             save_checkpoint(self._disk, self.config.root / "checkpoint", self.checkpoint)
 
     def close(self) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from pyritemq.storage.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue
 from pyritemq.storage.disk import Disk
 from pyritemq.storage.file_cache import FileCache
+from pyritemq.storage.mapped_file import file_name, is_file_name
+from pyritemq.storage.queue_ends import QueueEnds
 from pyritemq.storage.queue_loader import QueueLoader
 
 SYNC_EACH_MAX = 256  # ours: with more queues to sync, syncing the file system once is quicker
@@ -29,6 +31,7 @@ class QueueTable:
         self._lock = threading.Lock()
         self._on_disk: set[QueueKey] = set()
         self._unsynced: dict[ConsumeQueue, None] = {}
+        self.known_ends: QueueEnds = {}  # of queues that were not opened yet
         self.files = FileCache(disk)
         self.loader = QueueLoader(disk, self.files)
         self.queues: dict[QueueKey, ConsumeQueue] = {}
@@ -65,13 +68,43 @@ class QueueTable:
         """CommitLog offset in a unit on disk, without opening the queue; -1 if it is not there."""
         if (topic, queue_id) not in self._on_disk:
             return -1
-        queue = self._make(topic, queue_id)
-        try:
-            file = self._disk.open(queue.file_path(offset))
-        except FileNotFoundError:
+        number, index = divmod(offset, self._file_units)
+        file_size = self._file_units * UNIT_SIZE
+        # no Path: making some for each of 50,000 queues would take longer than all the rest
+        path = f"{self._folder}/{topic.decode()}/{queue_id}/{file_name(number * file_size)}"
+        found = self._disk.peek(path, index * UNIT_SIZE, UNIT_SIZE)
+        if found is None or found[0] != file_size:
             return -1
-        unit = file.read_at(offset % queue.file_units * UNIT_SIZE, UNIT_SIZE)
-        return UNIT.unpack(unit)[0] if len(unit) == UNIT_SIZE else -1
+        phy_offset, size, _ = UNIT.unpack(found[1])
+        return phy_offset if size > 0 else -1
+
+    def lost_queues(self) -> set[QueueKey]:
+        """Queues that should have units, but whose last one is not in its file."""
+        return {
+            (topic, queue_id)
+            for (topic, queue_id), end in self.known_ends.items()
+            if self.peek(topic, queue_id, end - 1) < 0
+        }
+
+    def discard(self, key: QueueKey) -> None:
+        """Delete a queue's files, before it is derived anew; recovery only."""
+        folder = self._make(*key).folder
+        for name in self._disk.names(folder):
+            if is_file_name(name):
+                self.files.remove(folder / name)
+        self._on_disk.discard(key)
+        self.queues.pop(key, None)
+
+    def ends(self) -> QueueEnds:
+        """The synced end of every queue that has a unit, opened or not."""
+        with self._lock:
+            opened = list(self.queues.items())
+        ends = dict(self.known_ends)
+        for key, queue in opened:
+            ends.pop(key, None)
+            if queue.synced > queue.min_offset:
+                ends[key] = queue.synced
+        return ends
 
     def all_keys(self) -> set[QueueKey]:
         """Every queue there is, opened or not."""

@@ -19,16 +19,22 @@ own sync), the start is found as Java finds it: the last file whose first record
 checkpoint's times. Whatever the start, the outcome is a prefix of what was appended.
 """
 
+import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyritemq.storage.checkpoint import Checkpoint
 from pyritemq.storage.commit_log import CommitLog, LastRecord
-from pyritemq.storage.derive import Deriver
+from pyritemq.storage.derive import Deriver, UnitsMissingError
+from pyritemq.storage.disk import Disk
 from pyritemq.storage.errors import StoreCorruptError
 from pyritemq.storage.mapped_file import MappedFile
-from pyritemq.storage.queue_table import QueueTable
+from pyritemq.storage.queue_table import QueueKey, QueueTable
 from pyritemq.storage.quick_derive import QuickDeriver
 from pyritemq.storage.record_codec import BadRecord, Blank, CheckedRecord, check_record
+from pyritemq.storage.salvage import keep_tail
+
+_log = logging.getLogger(__name__)
 
 RECHECK_BYTES = 1 << 18  # ours: how much a start checks again, in some 5 ms
 RECHECK_UNITS = (256, 64, 16, 4, 1)  # ours: how far back in a queue it looks for so much
@@ -44,6 +50,7 @@ class RecoveryReport:
     end_offset: int
     records: int
     cut_reason: str  # why the last good record was the last one; empty if nothing followed it
+    rebuilt: list[str]  # queues, or what was wrong with one, for which the whole log was read
 
 
 class Recovery:
@@ -56,8 +63,12 @@ class Recovery:
         deriver: Deriver,
         checkpoint: Checkpoint,
         *,
+        disk: Disk,
+        root: Path,
         check_crc: bool,
     ) -> None:
+        self._disk = disk
+        self._root = root
         self._log = log
         self._table = table
         self._deriver = deriver
@@ -67,21 +78,24 @@ class Recovery:
         self._records = 0
         self._unwritten = 0
         self._last: LastRecord | None = None
+        self._synced_to = 0  # what lies below was durable: damage there is not a torn write
+        self._rebuilt: list[str] = []
 
     def run(self, *, clean_stop: bool) -> RecoveryReport:
-        """Raises StoreCorruptError if good files follow a damaged one: a person must decide."""
+        """Raises StoreCorruptError if good messages follow damage: a person must decide."""
         known = self._checkpoint_record(clean_stop=clean_stop)
         clean_stop = clean_stop and known is not None
         start = self._start_of_safe_file() if known is None else self._step_back(known)
+        self._synced_to = start
         loader = self._table.loader
         loader.limit = start
         loader.min_phy_offset = self._log.min_offset
         loader.always_cut = not clean_stop
-        end, reason = self._scan(start)
+        end, reason = self._scan_whole(start)
         if not clean_stop or (known is not None and end <= known.phy_offset):
             self._open_all_queues()
         if reason or not clean_stop:
-            self._log.files.truncate(end)
+            self._cut(end, reason)
         # what a killed process wrote is in the page cache: readable, but not yet safe (Java takes
         # it for flushed, and a power loss after the restart may then cost acknowledged messages)
         self._finish(end, flushed_where=end if clean_stop else min(start, end))
@@ -91,6 +105,7 @@ class Recovery:
             end_offset=end,
             records=self._records,
             cut_reason=reason,
+            rebuilt=self._rebuilt,
         )
 
     # -- where to start -----------------------------------------------------------------------
@@ -142,6 +157,40 @@ class Recovery:
             check_crc=self._check_crc,
         )
 
+    # -- queues that are missing or short -----------------------------------------------------
+
+    def _scan_whole(self, start: int) -> tuple[int, str]:
+        """Scan from the start, or from the log's first record if a queue lacks units."""
+        lost = self._table.lost_queues()
+        for key in lost:
+            self._table.discard(key)
+            self._will_rebuild(f"{key[0].decode()}/{key[1]} is missing or short")
+        if lost:
+            end, reason = self._scan_from(self._log.min_offset)
+            if not reason:
+                self._restore_ends(lost)
+            return end, reason
+        try:
+            return self._scan_from(start)
+        except UnitsMissingError as missing:
+            self._will_rebuild(str(missing))
+            return self._scan_from(self._log.min_offset)
+
+    def _will_rebuild(self, what: str) -> None:
+        self._rebuilt.append(what)
+        _log.warning("ConsumeQueue is derived anew from the whole CommitLog reason=%s", what)
+
+    def _scan_from(self, offset: int) -> tuple[int, str]:
+        self._deriver.from_start = offset <= self._log.min_offset
+        return self._scan(offset)
+
+    def _restore_ends(self, lost: set[QueueKey]) -> None:
+        """A queue whose messages have all expired goes on where it was, not at 0."""
+        for key in lost:
+            queue = self._table.find_or_create(*key)
+            if queue.next_offset == queue.min_offset:
+                self._table.loader.restart(queue, self._table.known_ends[key])
+
     # -- the scan -----------------------------------------------------------------------------
 
     def _scan(self, offset: int) -> tuple[int, str]:
@@ -156,7 +205,7 @@ class Recovery:
                 continue
             bad = found.reason if isinstance(found, BadRecord) else self._deriver.derive(found)
             if bad is not None:
-                self._refuse_if_files_follow(file, offset, bad)
+                self._refuse_to_drop(file, offset, bad)
                 return offset, bad
             assert isinstance(found, CheckedRecord)
             self._count(1, LastRecord(found.phy_offset, found.store_timestamp))
@@ -181,15 +230,36 @@ class Recovery:
             self._unwritten = 0
             self._table.write_out()
 
-    def _refuse_if_files_follow(self, file: MappedFile, offset: int, reason: str) -> None:
+    def _refuse_to_drop(self, file: MappedFile, offset: int, reason: str) -> None:
+        """Damage is cut off only where a torn write may be; elsewhere a person must decide."""
         following = self._log.files.find(file.end_offset)
-        if following is not None and self._record_at(following.from_offset) is not None:
-            raise StoreCorruptError(
-                f"the file {file.path} is damaged at position {offset - file.from_offset} "
-                f"({reason or 'the record is missing'}), but good files follow it"
-            )
+        if offset < self._synced_to:
+            what_follows = "messages that were safe follow it"
+        elif following is not None and self._record_at(following.from_offset) is not None:
+            what_follows = "good files follow it"
+        else:
+            return
+        raise StoreCorruptError(
+            f"the file {file.path} is damaged at position {offset - file.from_offset} "
+            f"({reason or 'the record is missing'}), but {what_follows}"
+        )
 
     # -- the end ------------------------------------------------------------------------------
+
+    def _cut(self, end: int, reason: str) -> None:
+        """Truncate the log at its end; what is cut off for a reason is kept aside."""
+        file = self._log.files.find(end)
+        if reason and file is not None:
+            kept = keep_tail(self._disk, self._root, file, end)
+            position = end - file.from_offset
+            _log.warning(
+                "CommitLog cut file=%s position=%d reason=%s kept=%s",
+                file.path,
+                position,
+                reason,
+                kept,
+            )
+        self._log.files.truncate(end)
 
     def _open_all_queues(self) -> None:
         for topic, queue_id in self._table.all_keys():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyritemq.protocol.record import decode_record
@@ -9,8 +10,6 @@ from pyritemq.storage import MessageStore, MessageToStore, StoreConfig
 from pyritemq.storage.errors import DiskFullError, StoreLockedError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyritemq.protocol.record import Record
     from pyritemq.storage.disk import Disk
 
@@ -155,6 +154,10 @@ class MemoryDisk:
             self.files[path] = MemoryFile(path)
             self.files[path].disk = self
         return self.files[path]
+
+    def peek(self, path: str, offset: int, size: int) -> tuple[int, bytes] | None:
+        file = self.files.get(Path(path))
+        return None if file is None else (file.length, file.read_at(offset, size))
 
     def remove(self, path: Path) -> None:
         self.files.pop(path, None)
