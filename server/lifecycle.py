@@ -131,6 +131,8 @@ class RunningBroker:
         )
         try:
             config.listen_port = sockets[0].getsockname()[1]
+            # Fixed now, as in Java: the port that clients are told may change later.
+            config.ha_listen_port = config.ha_port
             host, port = _advertised(advertise, config)
             self.broker = Broker(config, advertised=(host, port), clock=SystemClock())
         except BaseException:

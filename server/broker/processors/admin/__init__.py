@@ -4,6 +4,7 @@ Replies and remarks are those of AdminBrokerProcessor of 5.5.0.
 """
 
 from pyritemq.server.broker.processors.admin import (
+    auth,
     cold_data,
     config,
     consumers,
@@ -17,6 +18,7 @@ from pyritemq.server.broker.processors.admin import (
 )
 
 __all__ = [
+    "auth",
     "cold_data",
     "config",
     "consumers",

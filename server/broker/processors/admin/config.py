@@ -64,13 +64,9 @@ def _properties(body: bytes) -> dict[str, str]:
 
 
 def _update(broker: Broker, properties: Mapping[str, str]) -> list[Change]:
-    config = broker.config
     try:
         if "brokerIP1" in properties:
             resolve(properties["brokerIP1"].strip())
-        if "listenPort" in properties:
-            # Replication listens beside the port that we really have.
-            config.ha_listen_port = config.ha_port
         return broker.live_config.update(properties)
     except (ConfigError, ValueError) as error:
         raise RequestRefused(ResponseCode.INVALID_PARAMETER, str(error)) from None

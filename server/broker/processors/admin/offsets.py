@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyritemq.compat import fastjson
-from pyritemq.compat.register_body import DataVersion
 from pyritemq.compat.versions import version_name, version_ordinal
 from pyritemq.protocol.codes import LanguageCode, RequestCode, ResponseCode
 from pyritemq.protocol.command import FLAG_ONEWAY, Command
@@ -16,11 +14,11 @@ from pyritemq.protocol.headers.admin import (
     QueryCorrectionOffsetHeader,
     ResetOffsetHeader,
 )
+from pyritemq.server.broker.delays.offsets import encode_snapshot as encode_delays
 from pyritemq.server.broker.processors.admin.stats import queue_key
 from pyritemq.server.broker.state.offsets import encode_snapshot
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import Request, RequestRefused, broker_handlers
-from pyritemq.storage.tables import JsonTable
 
 if TYPE_CHECKING:
     from pyritemq.server.broker.broker import Broker
@@ -40,24 +38,7 @@ def get_all_consumer_offset(broker: Broker, request: Request[None]) -> Command:
 
 @broker_handlers.handles(RequestCode.GET_ALL_DELAY_OFFSET, None, lane=Lane.ADMIN)
 def get_all_delay_offset(broker: Broker, request: Request[None]) -> Command:
-    body = _delay_table(broker) or {"dataVersion": DataVersion().to_json(), "offsetTable": {}}
-    return request.reply(body=fastjson.dumps(body))
-
-
-def delay_level_offsets(broker: Broker) -> dict[int, int]:
-    """How far each delay level's queue has been served, as last saved."""
-    table = (_delay_table(broker) or {}).get("offsetTable") or {}
-    return {int(level): int(offset) for level, offset in table.items()}
-
-
-def _delay_table(broker: Broker) -> dict[str, Any] | None:
-    path = Path(broker.config.store_path_root_dir) / "config" / "delayOffset.json"
-    data = JsonTable(path).load()
-    try:
-        table = fastjson.loads(data) if data else None
-    except ValueError:
-        return None
-    return table if isinstance(table, dict) else None
+    return request.reply(body=encode_delays(broker.delays.offsets.snapshot()))
 
 
 @broker_handlers.handles(

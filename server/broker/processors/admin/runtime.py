@@ -6,6 +6,7 @@ here (transient buffers, a dispatch that lags behind) has the value of a Java br
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING
 from pyritemq.compat import fastjson
 from pyritemq.compat.versions import CURRENT_VERSION, version_name
 from pyritemq.protocol.codes import RequestCode
-from pyritemq.server.broker.processors.admin.offsets import delay_level_offsets
 from pyritemq.server.broker.state import names
 from pyritemq.server.broker.state.stats import PUT_TIME_BOUNDS_MS
 from pyritemq.server.lanes import Lane
@@ -42,15 +42,6 @@ PUT_TIME_NAMES = (
     "[10s~]",
 )
 assert len(PUT_TIME_NAMES) == len(PUT_TIME_BOUNDS_MS) + 1
-
-QUEUES_OF_LANES = {
-    "send": Lane.SEND,
-    "pull": Lane.PULL,
-    "litePull": Lane.PULL,
-    "query": Lane.QUERY,
-    "ack": Lane.ACK,
-}
-"""Java's thread pools by the names that it shows; lite pulls share the pull lane here."""
 
 RATE_SECONDS = (10, 60, 600)
 JAVA_INT_MAX = 0x7FFFFFFF
@@ -96,20 +87,22 @@ def _store_rates(stats: BrokerStats, now_ms: int) -> dict[str, str]:
         "putTps": _rates(stats, lambda sample: sample.puts),
         "getFoundTps": _rates(stats, lambda sample: sample.found_times),
         "getMissTps": _rates(stats, lambda sample: sample.miss_times),
-        "getTotalTps": _rates(stats, lambda sample: sample.found_times + sample.miss_times),
+        "getTotalTps": _rates(
+            stats, lambda sample: sample.found_times + sample.miss_times, unknown="0.0"
+        ),
         "getTransferredTps": _rates(stats, lambda sample: sample.transferred),
         "putLatency99": f"{stats.put_time_percentile(0.99):.2f}",
         "putLatency999": f"{stats.put_time_percentile(0.999):.2f}",
     }
 
 
-def _rates(stats: BrokerStats, value: Callable[[Totals], int]) -> str:
-    """Messages or pulls a second over 10, 60 and 600 seconds; nothing for what is not known yet."""
+def _rates(stats: BrokerStats, value: Callable[[Totals], int], *, unknown: str = "") -> str:
+    """Messages or pulls a second over 10, 60 and 600 seconds, as far as they are known yet."""
     texts = []
     for seconds in RATE_SECONDS:
         samples = stats.before(seconds)
         if samples is None:
-            texts.append("")
+            texts.append(unknown)
             continue
         first, last = samples
         elapsed_ms = max(last.timestamp - first.timestamp, 1)
@@ -121,7 +114,7 @@ def _disk(broker: Broker) -> dict[str, str]:
     commit_log = broker.config.commit_log_dir
     queues = Path(broker.config.store_path_root_dir) / "consumequeue"
     ratio = str(disk_ratio(Path(commit_log)))
-    usage = shutil.disk_usage(broker.config.store_path_root_dir)
+    whole = os.statvfs(broker.config.store_path_root_dir)
     return {
         "commitLogDiskRatio": ratio,
         f"commitLogDiskRatio_{commit_log}": ratio,
@@ -129,7 +122,8 @@ def _disk(broker: Broker) -> dict[str, str]:
         "commitLogMinOffset": str(broker.store.min_phy_offset),
         "commitLogMaxOffset": str(broker.store.max_phy_offset),
         "commitLogDirCapacity": (
-            f"Total : {human_bytes(usage.total)}, Free : {human_bytes(usage.free)}."
+            f"Total : {human_bytes(whole.f_blocks * whole.f_frsize)}, "
+            f"Free : {human_bytes(whole.f_bfree * whole.f_frsize)}."
         ),
     }
 
@@ -151,7 +145,7 @@ def _delay_offsets(broker: Broker) -> dict[str, str]:
         f"scheduleMessageOffset_{level}": (
             f"{offset},{store.max_offset(names.SCHEDULE_TOPIC, level - 1)}"
         )
-        for level, offset in delay_level_offsets(broker).items()
+        for level, offset in broker.delays.offsets.snapshot().offsets.items()
     }
 
 
@@ -168,24 +162,30 @@ def _message_totals(stats: BrokerStats) -> dict[str, str]:
 
 
 def _lanes(broker: Broker) -> dict[str, str]:
-    table = {}
-    for name, lane in QUEUES_OF_LANES.items():
-        queued, capacity = _queue(broker, lane)
-        table[f"{name}ThreadPoolQueueSize"] = str(queued)
+    """Java's thread pools by the names that it shows; lite pulls share the pull lane here."""
+    config = broker.config
+    pools = {
+        "send": (Lane.SEND, config.send_thread_pool_queue_capacity),
+        "pull": (Lane.PULL, config.pull_thread_pool_queue_capacity),
+        "litePull": (Lane.PULL, config.lite_pull_thread_pool_queue_capacity),
+        "query": (Lane.QUERY, config.query_thread_pool_queue_capacity),
+        "ack": (Lane.ACK, config.ack_thread_pool_queue_capacity),
+    }
+    table = {
+        "EndTransactionQueueSize": str(_queued(broker, Lane.TRANSACTION)),
+        "EndTransactionThreadPoolQueueCapacity": str(config.end_transaction_pool_queue_capacity),
+    }
+    for name, (lane, capacity) in pools.items():
+        table[f"{name}ThreadPoolQueueSize"] = str(_queued(broker, lane))
         table[f"{name}ThreadPoolQueueCapacity"] = str(capacity)
         table[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = "0"
-    queued, capacity = _queue(broker, Lane.TRANSACTION)
-    table["EndTransactionQueueSize"] = str(queued)
-    table["EndTransactionThreadPoolQueueCapacity"] = str(capacity)
     return table
 
 
-def _queue(broker: Broker, lane: Lane) -> tuple[int, int]:
+def _queued(broker: Broker, lane: Lane) -> int:
+    """Requests that wait; a lane that no handler belongs to does not exist."""
     pool = broker.lanes.get(lane)
-    if pool is None:
-        return 0, 0
-    statistics = pool.statistics()
-    return statistics.queued, statistics.capacity
+    return 0 if pool is None else pool.statistics().queued
 
 
 def _at_rest() -> dict[str, str]:
