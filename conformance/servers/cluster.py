@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,8 @@ class Cluster:
     broker: str
     children: tuple[Child, ...]
     ready_seconds: float
-    settings: dict[str, object] = field(default_factory=dict)
+    settings: str
+    """In words, what was set other than the defaults; addresses and paths left out."""
 
     def cpu_seconds(self) -> float:
         return sum(child.cpu_seconds() for child in self.children)
@@ -46,7 +47,8 @@ def pyrite_cluster(folder: Path, *, host: str = "127.0.0.1") -> Iterator[Cluster
     with Child("pyritemq", command, folder=folder) as server:
         server.wait_for_line(java.NAMESRV_READY, timeout=PYRITE_READY_SECONDS)
         server.wait_for_line(java.BROKER_READY, timeout=PYRITE_READY_SECONDS)
-        yield Cluster(f"{host}:{namesrv}", f"{host}:{broker}", (server,), server.age())
+        ready = server.age()
+        yield Cluster(f"{host}:{namesrv}", f"{host}:{broker}", (server,), ready, "all defaults")
 
 
 @contextmanager
@@ -59,9 +61,8 @@ def java_cluster(folder: Path, *, host: str = "127.0.0.1") -> Iterator[Cluster]:
         settings = java_broker_settings(f"{host}:{namesrv}", host, broker)
         second = stack.enter_context(java.start_broker(folder / "broker", properties=settings))
         second.wait_for_line(java.BROKER_READY, timeout=java.READY_SECONDS)
-        yield Cluster(
-            f"{host}:{namesrv}", f"{host}:{broker}", (first, second), first.age(), settings
-        )
+        ready, both = first.age(), (first, second)
+        yield Cluster(f"{host}:{namesrv}", f"{host}:{broker}", both, ready, _java_words())
 
 
 @contextmanager
@@ -102,6 +103,11 @@ def java_broker_settings(namesrv: str, host: str, port: int) -> dict[str, object
         "listenPort": port,
         "namesrvAddr": namesrv,
     }
+
+
+def _java_words() -> str:
+    namesrv, broker = " ".join(java.NAMESRV_HEAP), " ".join(java.BROKER_HEAP)
+    return f"broker.conf all defaults; JVM of the name server {namesrv}, of the broker {broker}"
 
 
 CLUSTERS: dict[str, Callable[..., AbstractContextManager[Cluster]]] = {
