@@ -7,7 +7,6 @@ mapping shows the same pages that a write filled, so a reader finds all that max
 
 from typing import NamedTuple
 
-from pyritemq.protocol.record import MAGIC_V1, MAGIC_V2
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.disk import Disk
 from pyritemq.storage.mapped_file import MappedFile
@@ -15,7 +14,8 @@ from pyritemq.storage.mapped_file_queue import MappedFileQueue
 from pyritemq.storage.record_codec import (
     BLANK_MIN,
     HEAD_V4,
-    SIZE_AND_MAGIC,
+    CheckedRecord,
+    check_record,
     pack_blank,
     store_timestamp_of,
 )
@@ -124,21 +124,18 @@ class CommitLog:
     def record(self, phy_offset: int) -> memoryview | None:
         """The bytes of the record at the offset, or None if none can start there.
 
-        Java's selectOneMessageByOffset trusts the first four bytes; a record's size is bounded here
-        and its magic code looked at, because the offset comes from a client's message id.
+        Java's selectOneMessageByOffset trusts the first four bytes. The offset may come from a
+        client's message id: here the record must have a magic code, say that it lies at this very
+        offset, and be filled exactly by its parts.
         """
         file = self.files.find(phy_offset)
-        if file is None or phy_offset + HEAD_V4.size > self.max_offset:
+        if file is None:
             return None
         position = phy_offset - file.from_offset
-        if position + HEAD_V4.size > file.size:
+        found = check_record(file.view, position, phy_offset=phy_offset, check_crc=False)
+        if not isinstance(found, CheckedRecord) or phy_offset + found.size > self.max_offset:
             return None
-        size, magic = SIZE_AND_MAGIC.unpack_from(file.view, position)
-        if magic not in (MAGIC_V1, MAGIC_V2) or not HEAD_V4.size <= size <= file.size - position:
-            return None
-        if phy_offset + size > self.max_offset:
-            return None
-        return file.view[position : position + size]
+        return file.view[position : position + found.size]
 
     def store_timestamp(self, phy_offset: int, size: int) -> int:
         """Store time of a record, or -1: CommitLog.pickupStoreTimestamp."""

@@ -40,6 +40,11 @@ class StoreConfig:
     check_crc_on_recover: bool = True
     message_delay_level: str = DELAY_LEVELS
 
+    message_index_enable: bool = True  # off: nothing is added to the index any more
+    index_slots: int = 5_000_000  # maxHashSlotNum
+    index_items: int = 20_000_000  # maxIndexNum
+    query_count_max: int = 64  # maxMsgsNumBatch: records that one query by key returns
+
     filter_bytes_max: int = 16_000  # maxFilterMessageSize: bytes of ConsumeQueue read for one get
     transfer_bytes_max_in_memory: int = 256 << 10
     transfer_count_max_in_memory: int = 32
@@ -55,6 +60,10 @@ class StoreConfig:
     @property
     def consume_queue_dir(self) -> Path:
         return self.root / "consumequeue"
+
+    @property
+    def index_dir(self) -> Path:
+        return self.root / "index"
 
     @property
     def in_memory_bytes(self) -> int:

@@ -19,7 +19,15 @@ from pyritemq.storage.derive import Deriver, parse_delay_levels
 from pyritemq.storage.disk import Disk, RealDisk
 from pyritemq.storage.errors import FlushFailedError, StorageError, StoreClosedError
 from pyritemq.storage.flush import FlushSchedule
-from pyritemq.storage.messages import GetResult, GetStatus, MessageToStore, PutResult, PutStatus
+from pyritemq.storage.message_index import MessageIndex
+from pyritemq.storage.messages import (
+    GetResult,
+    GetStatus,
+    MessageToStore,
+    PutResult,
+    PutStatus,
+    QueryResult,
+)
 from pyritemq.storage.queue_ends import load_queue_ends, save_queue_ends
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.reader import PULL_BYTES_MAX, Accepts, Matches, Reader, empty_result
@@ -80,6 +88,10 @@ class MessageStore:
             check_crc=self.config.check_crc_on_recover,
         )
         report = recovery.run(clean_stop=not self._disk.exists(abort))
+        self.index = MessageIndex(
+            self._disk, self.config, self.commit_log, self.checkpoint, self._now_ms
+        )
+        self.index.load(clean_stop=report.clean_stop)
         file = self._disk.open(abort, create=True)
         file.resize(0)
         file.write_at(0, str(os.getpid()).encode())
@@ -166,6 +178,19 @@ class MessageStore:
         """The record at a CommitLog offset, if there is one."""
         return self.commit_log.record(phy_offset)
 
+    def query(
+        self,
+        topic: str,
+        key: str,
+        count_max: int,
+        *,
+        begin: int,
+        end: int,
+        index_type: str | None = None,
+    ) -> QueryResult:
+        """Records by key and store time, oldest first; of more than count_max the newest."""
+        return self.index.query(topic, key, count_max, begin=begin, end=end, index_type=index_type)
+
     def topics(self) -> set[str]:
         """Topics that have a queue."""
         return {topic.decode() for topic, _ in self.queues.all_keys()}
@@ -192,6 +217,7 @@ class MessageStore:
         elif self._schedule.is_write_out_due(now):
             with self._flush_lock:
                 self.queues.write_out()
+        self.index.work()
 
     def prepare_next(self) -> None:
         """Make the CommitLog's next file ahead of need."""
@@ -213,6 +239,7 @@ class MessageStore:
         """Make CommitLog and ConsumeQueues durable, in this order; then write the checkpoint."""
         last = self.commit_log.last
         self.flush()
+        self.index.sync()
         with self._flush_lock:
             self.queues.write_out()
             self.queues.sync()
@@ -230,10 +257,12 @@ class MessageStore:
         failed, self._failure = self._failure, StoreClosedError("the store is closed")
         try:
             if failed is None:
+                self.index.finish()
                 self.persist()
                 self.commit_log.files.discard_prepared()
                 self._disk.remove(self.config.root / "abort")
         finally:
             self.commit_log.files.close()
             self.queues.files.clear()
+            self.index.table.close()
             self._lock.release()

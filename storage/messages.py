@@ -116,6 +116,14 @@ class PutResult(NamedTuple):
     size: int
 
 
+class QueryResult(NamedTuple):
+    """Records found by key, oldest first, and the last record that the index knew of."""
+
+    records: list[memoryview]
+    index_last_update_timestamp: int
+    index_last_update_phy_offset: int
+
+
 @dataclass(slots=True)
 class GetResult:
     """Records found by one get; physically adjacent ones share a slice.

@@ -79,8 +79,8 @@ class StoreTable(Settings):
     trans_write_origin_trans_half_enable: Bool = True
     index_rocks_db_enable: Bool = key(False, name="indexRocksDBEnable")
     max_rocks_db_index_query_days: Int = key(7, name="maxRocksDBIndexQueryDays")
-    index_file_write_enable: Bool = True
-    index_file_read_enable: Bool = True
+    index_file_write_enable: Bool = key(True, used=True)
+    index_file_read_enable: Bool = key(True, used=True)
     store_type: Str = key("default", important=True)
     iterator_when_use_rocksdb_consume_queue: Bool = True
     mapped_file_size_consume_queue: Int = key(6_000_000, used=True, at_least=1)
@@ -124,10 +124,10 @@ class StoreTable(Settings):
     max_transfer_bytes_on_message_in_disk: Int = key(65536, used=True, important=True, at_least=0)
     max_transfer_count_on_message_in_disk: Int = key(8, used=True, important=True, at_least=0)
     access_message_in_memory_max_ratio: Int = key(40, used=True, important=True, at_least=0)
-    message_index_enable: Bool = key(True, important=True)
-    max_hash_slot_num: Int = 5_000_000
-    max_index_num: Int = 20_000_000
-    max_msgs_num_batch: Int = 64
+    message_index_enable: Bool = key(True, used=True, important=True)
+    max_hash_slot_num: Int = key(5_000_000, used=True, at_least=1)
+    max_index_num: Int = key(20_000_000, used=True, at_least=2)
+    max_msgs_num_batch: Int = key(64, used=True, at_least=0)
     message_index_safe: Bool = key(False, important=True)
     ha_listen_port: Int = key(10912, used=True, at_least=0, at_most=65535)
     ha_send_heartbeat_interval: Int = 5000
@@ -155,7 +155,7 @@ class StoreTable(Settings):
     duplication_enable: Bool = False
     disk_fall_recorded: Bool = True
     os_page_cache_busy_time_out_mills: Long = 1000
-    default_query_max_num: Int = 32
+    default_query_max_num: Int = key(32, used=True, at_least=0)
     transient_store_pool_enable: Bool = key(False, important=True)
     transient_store_pool_size: Int = 5
     fast_fail_if_no_buffer_in_store_pool: Bool = False

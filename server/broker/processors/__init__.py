@@ -6,9 +6,10 @@ from pyritemq.server.broker.processors import (
     locks,
     offsets,
     pull,
+    query,
     send,
     send_back,
     topics,
 )
 
-__all__ = ["admin", "clients", "locks", "offsets", "pull", "send", "send_back", "topics"]
+__all__ = ["admin", "clients", "locks", "offsets", "pull", "query", "send", "send_back", "topics"]

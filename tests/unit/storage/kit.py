@@ -28,7 +28,13 @@ class SetClock:
 
 def small_config(root: Path, **changes: object) -> StoreConfig:
     """Files of a few records, so that a test of a hundred messages rolls several times."""
-    settings = {"commit_log_file_size": 4096, "consume_queue_file_units": 50, **changes}
+    settings = {
+        "commit_log_file_size": 4096,
+        "consume_queue_file_units": 50,
+        "index_slots": 50,
+        "index_items": 400,
+        **changes,
+    }
     return StoreConfig(root=root, **settings)  # type: ignore[arg-type]
 
 
