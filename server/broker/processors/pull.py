@@ -92,6 +92,7 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
         accepts=wanted.tag_hashes,
         matches=wanted.matches,
     )
+    broker.stats.count_get(header.consumer_group, header.topic, result)
     code = _code_of(result, header.queue_offset)
     broker.offsets.commit_pull(
         header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
