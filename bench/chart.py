@@ -15,6 +15,7 @@ FONT = "font-family='system-ui, sans-serif'"
 
 
 def draw(rows: list[dict[str, Any]], title: str, subtitle: str) -> str:
+    rows = [row for row in rows if any(row["medians"].values())]  # nothing to see in two zeros
     height = TOP + ROW * len(rows) + 16
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' {FONT}>",

@@ -7,6 +7,7 @@ during a phase, divided by the messages of that phase.
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from dataclasses import dataclass
@@ -66,6 +67,8 @@ class Run:
             self.figures[f"{name}_{when}_mib"] = round(self._cluster.memory_kib(field) / 1024, 1)
 
     def _note(self, name: str, value: float, unit: str = "") -> None:
+        if math.isnan(value):  # too short a phase to tell: no figure is better than a wrong one
+            return
         self.figures[name] = round(value, 3)
         self._say(f"    {name:32} {value:12,.2f} {unit}")
 

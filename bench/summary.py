@@ -51,7 +51,11 @@ def _present(figure: Figure, rounds: list[dict[str, Any]]) -> bool:
 
 def _row(figure: Figure, rounds: list[dict[str, Any]]) -> dict[str, Any]:
     values = {
-        name: [one[name]["figures"][figure.key] for one in rounds if name in one]
+        name: [
+            one[name]["figures"][figure.key]
+            for one in rounds
+            if figure.key in one.get(name, {"figures": {}})["figures"]
+        ]
         for name in (THEIRS, OURS)
     }
     ratios = [
