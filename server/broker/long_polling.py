@@ -37,8 +37,9 @@ cheaper than a heap of deadlines: most pulls are answered long before theirs."""
 
 
 RECHECK_SECONDS = 5
-"""How often all pulls whose queue has grown are answered, matching or not, so that a consumer's
-offset follows a queue that holds little for it (Java: PullRequestHoldService.checkHoldRequest)."""
+"""How often the pulls are looked for that have waited as long and whose queue has grown: they are
+answered, matching or not, so that a consumer's offset follows a queue that holds little for it
+(Java: PullRequestHoldService.checkHoldRequest)."""
 
 
 class HeldPull:
@@ -51,6 +52,7 @@ class HeldPull:
     __slots__ = (
         "deadline",
         "expression",
+        "held_at",
         "key",
         "looked_at",
         "offset",
@@ -77,7 +79,7 @@ class HeldPull:
         self.tag_hashes = tag_hashes
         self.expression = expression
         self.wait_ms = wait_ms
-        self.deadline = float("inf")
+        self.held_at = self.deadline = float("inf")
         self.probing = False
 
 
@@ -108,14 +110,14 @@ class LongPolling:
         """Give back pulls whose time is up, until cancelled."""
         self._loop = trio.lowlevel.current_trio_token()
         task_status.started()
-        recheck_at = float("-inf")
+        recheck_at = trio.current_time() + RECHECK_SECONDS
         while True:
             await self._somebody_waits.wait()
             await trio.sleep(SWEEP_SECONDS)
             now = trio.current_time()
             self._resume_expired(now)
             if now >= recheck_at:
-                self._resume_overtaken()
+                self._resume_overtaken(now)
                 recheck_at = now + RECHECK_SECONDS
             if not self._held:
                 self._somebody_waits = trio.Event()
@@ -154,7 +156,8 @@ class LongPolling:
     def _enter(self, pull: HeldPull) -> None:
         self._held.setdefault(pull.key, []).append(pull)
         if pull.deadline == float("inf"):
-            pull.deadline = trio.current_time() + pull.wait_ms / 1000
+            pull.held_at = trio.current_time()
+            pull.deadline = pull.held_at + pull.wait_ms / 1000
         if self._queue_end(*pull.key) > pull.looked_at:
             self._leave([pull], arrived=True)
             return
@@ -171,11 +174,16 @@ class LongPolling:
             )
         self._leave(woken, arrived=True)
 
-    def _resume_overtaken(self) -> None:
+    def _resume_overtaken(self, now: float) -> None:
         """Answer the pulls whose queue has grown without a message for them."""
         ends = {key: self._queue_end(*key) for key in self._held}
         self._leave(
-            [pull for key, pulls in self._held.items() for pull in pulls if ends[key] > pull.offset]
+            [
+                pull
+                for key, pulls in self._held.items()
+                for pull in pulls
+                if ends[key] > pull.offset and now - pull.held_at >= RECHECK_SECONDS
+            ]
         )
 
     def _resume_expired(self, now: float) -> None:

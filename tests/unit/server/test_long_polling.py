@@ -21,9 +21,18 @@ class Queue:
             queue_end=lambda topic, queue_id: self.end, resume=self.resumed.extend
         )
 
-    def hold(self, *, offset=0, tags=None, wait_ms=15_000, closed=False):
+    def hold(self, *, offset=0, tags=None, wait_ms=15_000, closed=False, expression=None):
         request = SimpleNamespace(channel=SimpleNamespace(closed=closed), suspended=False)
-        self.polling.hold(HeldPull(request, KEY, offset=offset, tag_hashes=tags, wait_ms=wait_ms))
+        self.polling.hold(
+            HeldPull(
+                request,
+                KEY,
+                offset=offset,
+                tag_hashes=tags,
+                wait_ms=wait_ms,
+                expression=expression,
+            )
+        )
         return request
 
     def arrive(self, *tags):
@@ -105,3 +114,70 @@ async def test_all_pulls_of_a_queue_are_woken_by_one_message(queue, autojump_clo
     queue.arrive()
     await settle()
     assert queue.resumed == requests
+
+
+async def test_a_pull_overtaken_by_messages_of_others_is_answered_in_the_end(queue, autojump_clock):
+    request = queue.hold(tags=frozenset({7}), wait_ms=60_000)
+    await settle()
+    queue.arrive(8)
+    await trio.sleep(4)
+    assert queue.resumed == []
+    await trio.sleep(7)
+    assert queue.resumed == [request]
+    assert not request.header.probing
+
+
+async def test_a_pull_that_nothing_overtook_is_left_alone(queue, autojump_clock):
+    queue.hold(wait_ms=60_000)
+    await trio.sleep(50)
+    assert queue.resumed == []
+
+
+async def test_a_filtered_pull_is_looked_at_when_something_arrives(queue, autojump_clock):
+    request = queue.hold(expression=object())
+    await settle()
+    queue.arrive()
+    await settle()
+    assert queue.resumed == [request]
+    assert request.header.probing
+
+
+async def test_a_filtered_pull_that_is_held_on_keeps_its_deadline(queue, autojump_clock):
+    request = queue.hold(expression=object(), wait_ms=4_000)
+    await settle()
+    began = trio.current_time()
+    queue.arrive()
+    await trio.sleep(2)
+    held = request.header
+    held.looked_at = queue.end
+    queue.resumed.clear()
+    queue.polling.hold(held)
+    await settle()
+    assert queue.resumed == []
+    await trio.sleep(3)
+    assert queue.resumed == [request]
+    assert not held.probing
+    assert held.deadline == began + 4
+
+
+async def test_what_arrives_while_the_lane_looks_at_a_filtered_pull_is_not_missed(
+    queue, autojump_clock
+):
+    request = queue.hold(expression=object())
+    await settle()
+    queue.arrive()
+    await settle()
+    request.header.looked_at = queue.end
+    queue.end += 1  # nobody is announced: the pull is in the lane's hands
+    queue.resumed.clear()
+    queue.polling.hold(request.header)
+    await settle()
+    assert queue.resumed == [request]
+    assert request.header.probing
+
+
+async def test_a_filtered_pull_whose_time_is_up_is_answered(queue, autojump_clock):
+    request = queue.hold(expression=object(), wait_ms=1_000)
+    await trio.sleep(2)
+    assert queue.resumed == [request]
+    assert not request.header.probing
