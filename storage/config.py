@@ -36,6 +36,18 @@ class StoreConfig:
     flush_consume_queue_thorough_interval_ms: int = 60_000
     sync_flush_timeout_ms: int = 5_000
 
+    file_reserved_hours: int = 72  # fileReservedTime
+    delete_when: str = "04"  # hours of the day, separated by ;
+    clean_resource_interval_ms: int = 10_000
+    delete_file_batch_max: int = 10
+    delete_commit_log_files_interval_ms: int = 100
+    destroy_mapped_file_interval_forcibly_ms: int = 120_000  # destroyMapedFileIntervalForcibly
+    redelete_hanged_file_interval_ms: int = 120_000
+    clean_file_forcibly_enable: bool = True
+    disk_max_used_space_ratio: int = 75
+    disk_space_clean_forcibly_ratio: int = 85
+    disk_space_warning_level_ratio: int = 90
+
     message_size_max: int = 4 << 20  # maxMessageSize: the body; a record may be 64 KiB larger
     check_crc_on_recover: bool = True
     message_delay_level: str = DELAY_LEVELS

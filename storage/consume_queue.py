@@ -201,6 +201,18 @@ class ConsumeQueue:
         if count:
             self._file_to_write(until).write_at(0, BLANK_UNIT * count)
 
+    def correct_min_offset(self, min_phy_offset: int) -> None:
+        """Move the first offset to the first unit whose record is still there."""
+        low, high = self.min_offset, self.max_offset
+        while low < high:
+            middle = (low + high) // 2
+            phy_offset, size, _ = UNIT.unpack(self.units(middle, 1))
+            if phy_offset < min_phy_offset or size == BLANK_SIZE:
+                low = middle + 1
+            else:
+                high = middle
+        self.min_offset = low
+
     def _drop_blocks(self) -> None:
         with self._lock:
             blocks = self._blocks

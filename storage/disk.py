@@ -32,6 +32,7 @@ class DiskFile(Protocol):
     path: Path
 
     def size(self) -> int: ...
+    def modified_ms(self) -> int: ...
     def read_at(self, offset: int, size: int) -> bytes: ...
     def write_at(self, offset: int, data: bytes | memoryview) -> None: ...
     def resize(self, size: int) -> None: ...
@@ -55,6 +56,7 @@ class Disk(Protocol):
     def peek(self, path: str, offset: int, size: int) -> tuple[int, bytes] | None: ...
     def remove(self, path: Path) -> None: ...
     def replace(self, source: Path, target: Path) -> None: ...
+    def used_ratio(self, path: Path) -> float: ...
     def sync_dir(self, path: Path) -> None: ...
     def sync_all(self, path: Path) -> None: ...
     def lock(self, root: Path) -> StoreLock: ...
@@ -71,6 +73,9 @@ class RealFile:
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
+
+    def modified_ms(self) -> int:
+        return os.fstat(self._fd).st_mtime_ns // 1_000_000
 
     def read_at(self, offset: int, size: int) -> bytes:
         return os.pread(self._fd, size, offset)
@@ -146,6 +151,19 @@ class RealDisk:
 
     def replace(self, source: Path, target: Path) -> None:
         os.replace(source, target)
+
+    def used_ratio(self, path: Path) -> float:
+        """Used part of the disk in whole percents, rounded up; -1 if it cannot be had.
+
+        UtilAll.getDiskPartitionSpaceUsedPercent: what is kept for root counts as neither.
+        """
+        try:
+            found = os.statvfs(path)
+        except OSError:
+            return -1.0
+        used = found.f_blocks - found.f_bfree
+        entire = used + found.f_bavail
+        return -(-used * 100 // entire) / 100 if entire else -1.0
 
     def sync_dir(self, path: Path) -> None:
         """Make names that were added or replaced in the folder durable."""

@@ -4,6 +4,7 @@ One thread writes (the send lane, for the CommitLog); any thread reads what was 
 mapping is never closed: it goes when the file object and every slice handed out have gone.
 """
 
+import weakref
 from pathlib import Path
 
 from pyritemq.storage.disk import Disk, DiskFile
@@ -47,6 +48,14 @@ class MappedFile:
 
     def sync(self) -> None:
         self._file.sync()
+
+    def modified_ms(self) -> int:
+        """When it was last written to."""
+        return self._file.modified_ms()
+
+    def mapping_ref(self) -> "weakref.ref[object]":
+        """Dies when the last slice of the file has gone."""
+        return weakref.ref(self.view.obj)
 
     def zero_from(self, position: int) -> None:
         """Forget everything from position on: cut there, then grown again as a hole."""

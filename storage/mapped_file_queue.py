@@ -91,6 +91,13 @@ class MappedFileQueue:
             self._next = self._create(last.end_offset)
             return True
 
+    def drop_first(self, file: MappedFile) -> None:
+        """Delete the oldest file. Readers that have the old tuple, or a slice, may finish."""
+        with self._roll_lock:
+            assert self.files[0] is file, "files expire in their order"
+            self._disk.remove(file.path)
+            self.files = self.files[1:]
+
     def discard_prepared(self) -> None:
         """Delete a prepared file that was never rolled to: a stopped store has no use for it."""
         with self._roll_lock:

@@ -17,7 +17,14 @@ from pyritemq.storage.commit_log import CommitLog
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.derive import Deriver, parse_delay_levels
 from pyritemq.storage.disk import Disk, RealDisk
-from pyritemq.storage.errors import FlushFailedError, StorageError, StoreClosedError
+from pyritemq.storage.errors import (
+    DiskFullError,
+    FlushFailedError,
+    StorageError,
+    StoreClosedError,
+    StoreCorruptError,
+)
+from pyritemq.storage.expiry import Expiry
 from pyritemq.storage.flush import FlushSchedule
 from pyritemq.storage.message_index import MessageIndex
 from pyritemq.storage.messages import (
@@ -57,6 +64,8 @@ class MessageStore:
         self._deriver = Deriver(self.queues, delay_levels)
         self._reader = Reader(config, self.commit_log)
         self._schedule = FlushSchedule(config, now_ms())
+        self.expiry = Expiry(config, disk, self.commit_log, self.queues, now_ms)
+        self._is_refusing = False  # no space was found by the last append or the last flush
 
     @classmethod
     def open(
@@ -106,24 +115,33 @@ class MessageStore:
         What was stored is visible when this returns and, under SYNC_FLUSH, durable. A disk that is
         full or failing refuses the whole batch with SERVICE_NOT_AVAILABLE; reads go on.
         """
-        if self._failure is None:
+        if self._failure is None and not self.expiry.is_disk_full:
             try:
-                return self._appender.append(messages)
+                results = self._appender.append(messages)
+                if self._is_refusing:
+                    self._is_refusing = False
+                    _log.warning("append works again")
+                return results
             except FlushFailedError as error:
                 self._fail(error)
             except (StorageError, OSError) as error:
-                _log.error("append refused reason=%s", error)
+                self._refuse(error)
         refused = PutResult(PutStatus.SERVICE_NOT_AVAILABLE, 0, 0, self._now_ms(), 0)
         return [refused] * len(messages)
 
     @property
     def is_writable(self) -> bool:
-        """False once a sync has failed or the store is closed."""
-        return self._failure is None
+        """False while the disk is too full, once a sync has failed, and when closed."""
+        return self._failure is None and not self.expiry.is_disk_full
 
     def _fail(self, error: StorageError) -> None:
         self._failure = error
         _log.error("store takes no more messages reason=%s", error)
+
+    def _refuse(self, error: Exception) -> None:
+        if not self._is_refusing:
+            _log.error("append refused until there is space reason=%s", error)
+        self._is_refusing = True
 
     # -- any lane -----------------------------------------------------------------------------
 
@@ -142,7 +160,13 @@ class MessageStore:
         queue = self.queues.find(topic.encode(), queue_id)
         if queue is None:  # Java makes the queue here, so that NO_MATCHED_LOGIC_QUEUE never occurs
             return empty_result(GetStatus.NO_MESSAGE_IN_QUEUE, 0)
-        return self._reader.get(queue, offset, count_max, bytes_max, accepts, matches)
+        try:
+            return self._reader.get(queue, offset, count_max, bytes_max, accepts, matches)
+        except StoreCorruptError:
+            if offset >= queue.min_offset:
+                raise
+            # the queue's file expired while it was read: answer as if we had come a moment later
+            return self._reader.get(queue, offset, count_max, bytes_max, accepts, matches)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         queue = self.queues.find(topic.encode(), queue_id)
@@ -207,7 +231,19 @@ class MessageStore:
 
     def housekeep(self) -> None:
         """Do what is due; a background thread calls it every flush_interval_commit_log_ms."""
-        now = self._now_ms()
+        if self.expiry.is_due():
+            self.clean_files()
+        try:
+            self._flush_what_is_due(self._now_ms())
+        except DiskFullError as error:  # what could not be written stays in memory
+            self._refuse(error)
+
+    def clean_files(self) -> None:
+        """Delete what has expired and look how full the disk is; the flusher's thread."""
+        if self.expiry.run():
+            self.index.delete_expired(self.commit_log.min_offset)
+
+    def _flush_what_is_due(self, now: int) -> None:
         self.prepare_next()
         dirty_bytes = self.commit_log.max_offset - self.commit_log.flushed_where
         if self._schedule.is_commit_log_due(now, dirty_bytes):

@@ -68,10 +68,13 @@ class QueueTable:
         """CommitLog offset in a unit on disk, without opening the queue; -1 if it is not there."""
         if (topic, queue_id) not in self._on_disk:
             return -1
+        return self._peek_file(f"{self._folder}/{topic.decode()}/{queue_id}", offset)
+
+    def _peek_file(self, folder: str, offset: int) -> int:
         number, index = divmod(offset, self._file_units)
         file_size = self._file_units * UNIT_SIZE
         # no Path: making some for each of 50,000 queues would take longer than all the rest
-        path = f"{self._folder}/{topic.decode()}/{queue_id}/{file_name(number * file_size)}"
+        path = f"{folder}/{file_name(number * file_size)}"
         found = self._disk.peek(path, index * UNIT_SIZE, UNIT_SIZE)
         if found is None or found[0] != file_size:
             return -1
@@ -116,6 +119,31 @@ class QueueTable:
         return ConsumeQueue(
             topic, queue_id, folder=folder, files=self.files, file_units=self._file_units
         )
+
+    # -- expiry -------------------------------------------------------------------------------
+
+    def expire(self, min_phy_offset: int) -> None:
+        """The CommitLog starts here now: move queues' first offsets, then delete whole files.
+
+        A queue that is opened meanwhile either is among those listed below, or is opened after
+        the loader knows of the new start.
+        """
+        self.loader.min_phy_offset = min_phy_offset
+        with self._lock:
+            opened = list(self.queues.values())
+        for queue in opened:
+            queue.correct_min_offset(min_phy_offset)
+        for key in self.all_keys():
+            self._delete_expired_files(self._make(*key), min_phy_offset)
+
+    def _delete_expired_files(self, queue: ConsumeQueue, min_phy_offset: int) -> None:
+        """Files whose last unit has expired, but never the last one (deleteExpiredFileByOffset)."""
+        names = [name for name in self._disk.names(queue.folder) if is_file_name(name)]
+        for name in names[:-1]:
+            last = queue.file_units - 1 + int(name) // UNIT_SIZE
+            if self._peek_file(str(queue.folder), last) >= min_phy_offset:
+                return
+            self.files.remove(queue.folder / name)
 
     # -- flusher ------------------------------------------------------------------------------
 

@@ -91,20 +91,20 @@ class StoreTable(Settings):
     flush_interval_commit_log: Int = key(500, used=True, important=True, at_least=0)
     commit_interval_commit_log: Int = key(200, important=True)
     max_recovery_commitlog_files: Int = 30
-    disk_space_warning_level_ratio: Int = 90
-    disk_space_clean_forcibly_ratio: Int = 85
+    disk_space_warning_level_ratio: Int = key(90, used=True)
+    disk_space_clean_forcibly_ratio: Int = key(85, used=True)
     use_reentrant_lock_when_put_message: Bool = True
     flush_commit_log_timed: Bool = key(True, important=True)
     flush_interval_consume_queue: Int = key(1000, used=True, at_least=0)
-    clean_resource_interval: Int = 10000
-    delete_commit_log_files_interval: Int = 100
+    clean_resource_interval: Int = key(10000, used=True, at_least=0)
+    delete_commit_log_files_interval: Int = key(100, used=True, at_least=0)
     delete_consume_queue_files_interval: Int = 100
-    destroy_maped_file_interval_forcibly: Int = 120_000
-    redelete_hanged_file_interval: Int = 120_000
-    delete_when: Str = key("04", important=True)
-    disk_max_used_space_ratio: Int = 75
-    file_reserved_time: Int = key(72, important=True)
-    delete_file_batch_max: Int = key(10, important=True)
+    destroy_maped_file_interval_forcibly: Int = key(120_000, used=True, at_least=0)
+    redelete_hanged_file_interval: Int = key(120_000, used=True, at_least=0)
+    delete_when: Str = key("04", used=True, important=True)
+    disk_max_used_space_ratio: Int = key(75, used=True)
+    file_reserved_time: Int = key(72, used=True, important=True, at_least=0)
+    delete_file_batch_max: Int = key(10, used=True, important=True, at_least=1)
     put_msg_index_hight_water: Int = 600_000
     max_message_size: Int = key(4_194_304, used=True, at_least=1)
     max_filter_message_size: Int = key(16000, used=True)
@@ -148,7 +148,7 @@ class StoreTable(Settings):
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h", used=True
     )
     flush_delay_offset_interval: Long = key(10000, used=True, at_least=1)
-    clean_file_forcibly_enable: Bool = key(True, important=True)
+    clean_file_forcibly_enable: Bool = key(True, used=True, important=True)
     warm_maped_file_enable: Bool = False
     offset_check_in_slave: Bool = False
     debug_lock_enable: Bool = False

@@ -76,18 +76,26 @@ def split_records(slices: list[memoryview]) -> list[Record]:
     return records
 
 
+class Buffer(bytearray):
+    """Can be referred to weakly, as a mapping can."""
+
+
 class MemoryFile:
     """A file in memory whose content at the last sync is remembered."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.buffer = bytearray()
+        self.buffer = Buffer()
         self.length = 0
         self.synced = b""
+        self.modified = START_MS
         self.disk: MemoryDisk
 
     def size(self) -> int:
         return self.length
+
+    def modified_ms(self) -> int:
+        return self.modified
 
     def read_at(self, offset: int, size: int) -> bytes:
         return bytes(self.buffer[offset : min(offset + size, self.length)])
@@ -121,6 +129,8 @@ class MemoryDisk:
         self.syncs = 0
         self.sync_error: OSError | None = None
         self.locked = False
+        self.used = 0.1
+        self.remove_error: OSError | None = None
 
     def spend(self, size: int) -> None:
         if size > self.space:
@@ -165,7 +175,12 @@ class MemoryDisk:
         file = self.files.get(Path(path))
         return None if file is None else (file.length, file.read_at(offset, size))
 
+    def used_ratio(self, path: Path) -> float:
+        return self.used
+
     def remove(self, path: Path) -> None:
+        if self.remove_error is not None:
+            raise self.remove_error
         self.files.pop(path, None)
 
     def replace(self, source: Path, target: Path) -> None:
