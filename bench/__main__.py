@@ -25,6 +25,8 @@ from pyritemq.conformance.jars import JarsMissingError
 from pyritemq.conformance.processes import ChildError
 
 RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parent.parent / "docs" / "performance.md"
+BEGIN, END = "<!-- figures: written by python -m bench --docs -->", "<!-- end of figures -->"
 QUICK = Plan(
     warm_up_messages=60_000,
     messages=100_000,
@@ -50,6 +52,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=RESULTS, help="folder of results [bench/results]"
     )
+    parser.add_argument("--docs", action="store_true", help="put the table in docs/performance.md")
     parser.add_argument("--work", type=Path, help="folder for stores and logs [a temporary one]")
     return parser.parse_args(arguments)
 
@@ -104,6 +107,23 @@ def save(result: dict[str, Any], folder: Path) -> None:
     print(f"\nsaved {folder / 'latest.json'} and {folder / 'latest.svg'}")
 
 
+def write_docs(result: dict[str, Any]) -> None:
+    """Put table and circumstances between the markers of docs/performance.md."""
+    where, plan = result["environment"], result["plan"]
+    settings = "; ".join(f"{name}: {words}" for name, words in result["servers"].items())
+    text = (
+        f"`{result['command']}`, {where['date']}: {where['cpu']}, {where['cores']} cores, "
+        f"{where['memory_gib']} GiB; Linux {where['kernel']}, Python {where['python']}, "
+        f"{where['java']}. {plan['threads']} threads, {plan['size']}-byte messages, medians of "
+        f"{len(result['rounds'])} rounds. Settings: {settings}.\n\n{table(result['summary'])}\n\n"
+        "![The same as bars](../bench/results/latest.svg)\n"
+    )
+    page = DOCS.read_text(encoding="utf-8")
+    begin, _, rest = page.partition(BEGIN)
+    _, _, end = rest.partition(END)
+    DOCS.write_text(f"{begin}{BEGIN}\n{text}{END}{end}", encoding="utf-8")
+
+
 def _say(line: str) -> None:
     print(line, flush=True)
 
@@ -130,6 +150,8 @@ def main() -> int:
     }
     print("\n" + table(rows))
     save(result, options.out)
+    if options.docs:
+        write_docs(result)
     return 0
 
 
