@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from pyritemq.server.broker.state.stats import BrokerStats
 from pyritemq.server.broker.state.topics import TopicTable
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.registry import Request, broker_handlers
+from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.messages import GetResult, GetStatus
 from pyritemq.storage.tables import JsonTable
 
@@ -72,6 +74,7 @@ class FakeStore:
     queues: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     min_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     first_is_old: bool = False
+    config: StoreConfig = field(default_factory=lambda: StoreConfig(root=Path("store")))
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         return self.min_offsets.get((topic, queue_id), 0)
