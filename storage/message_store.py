@@ -96,11 +96,12 @@ class MessageStore:
             root=self.config.root,
             check_crc=self.config.check_crc_on_recover,
         )
-        report = recovery.run(clean_stop=not self._disk.exists(abort))
+        was_stopped = not self._disk.exists(abort)
+        report = recovery.run(clean_stop=was_stopped)
         self.index = MessageIndex(
             self._disk, self.config, self.commit_log, self.checkpoint, self._now_ms
         )
-        self.index.load(clean_stop=report.clean_stop)
+        self.index.load(clean_stop=was_stopped)
         file = self._disk.open(abort, create=True)
         file.resize(0)
         file.write_at(0, str(os.getpid()).encode())
