@@ -7,14 +7,17 @@ import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyritemq.conformance.processes import Child, free_broker_port, free_port
 from pyritemq.conformance.servers import java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
 
 PYRITE_READY_SECONDS = 30.0
 """Ready takes well under a second; a loaded machine gets thirty before we call it broken."""
@@ -39,26 +42,39 @@ class Cluster:
 
 
 @contextmanager
-def pyrite_cluster(folder: Path, *, host: str = "127.0.0.1") -> Iterator[Cluster]:
-    """`pyritemq serve`: name server and broker in one process, advertised at host."""
+def pyrite_cluster(
+    folder: Path, *, host: str = "127.0.0.1", properties: Mapping[str, object] = NOTHING
+) -> Iterator[Cluster]:
+    """`pyritemq serve`: name server and broker in one process, advertised at host.
+
+    Properties are the broker's, by Java's names.
+    """
     namesrv, broker = free_port(), free_broker_port()
     command = [*_pyritemq(), "serve", "--namesrv-port", str(namesrv), "--broker-port", str(broker)]
     command += ["--advertise", f"{host}:{broker}", "--store", str(folder / "store")]
+    if properties:
+        folder.mkdir(parents=True, exist_ok=True)
+        config = folder / "pyritemq-broker.conf"
+        config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        command += ["--config", str(config)]
+    words = " ".join(f"{name}={value}" for name, value in properties.items()) or "all defaults"
     with Child("pyritemq", command, folder=folder) as server:
         server.wait_for_line(java.NAMESRV_READY, timeout=PYRITE_READY_SECONDS)
         server.wait_for_line(java.BROKER_READY, timeout=PYRITE_READY_SECONDS)
         ready = server.age()
-        yield Cluster(f"{host}:{namesrv}", f"{host}:{broker}", (server,), ready, "all defaults")
+        yield Cluster(f"{host}:{namesrv}", f"{host}:{broker}", (server,), ready, words)
 
 
 @contextmanager
-def java_cluster(folder: Path, *, host: str = "127.0.0.1") -> Iterator[Cluster]:
+def java_cluster(
+    folder: Path, *, host: str = "127.0.0.1", properties: Mapping[str, object] = NOTHING
+) -> Iterator[Cluster]:
     """The real RocketMQ 5.5.0: two processes, stock settings but for the heap."""
     namesrv, broker = free_port(), free_broker_port()
     with ExitStack() as stack:
         first = stack.enter_context(java.start_namesrv(folder / "namesrv", port=namesrv))
         first.wait_for_line(java.NAMESRV_READY, timeout=java.READY_SECONDS)
-        settings = java_broker_settings(f"{host}:{namesrv}", host, broker)
+        settings = {**java_broker_settings(f"{host}:{namesrv}", host, broker), **properties}
         second = stack.enter_context(java.start_broker(folder / "broker", properties=settings))
         second.wait_for_line(java.BROKER_READY, timeout=java.READY_SECONDS)
         ready, both = first.age(), (first, second)
