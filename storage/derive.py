@@ -10,6 +10,7 @@ from typing import Final
 from pyritemq.compat.java_hash import tags_code
 from pyritemq.protocol.record import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from pyritemq.storage.consume_queue import BLANK_SIZE, ConsumeQueue
+from pyritemq.storage.deletions import TopicDeletions
 from pyritemq.storage.errors import StoreUnusableError
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.record_codec import CheckedRecord
@@ -77,14 +78,19 @@ class UnitsMissingError(Exception):
 class Deriver:
     """Places the units of records that were read back from the CommitLog, in their order."""
 
-    def __init__(self, table: QueueTable, delay_levels: tuple[int, ...]) -> None:
+    def __init__(
+        self, table: QueueTable, delay_levels: tuple[int, ...], deletions: TopicDeletions
+    ) -> None:
         self._table = table
         self._delay_levels = delay_levels
+        self.deletions = deletions
         self.from_start = True  # the scan began with the CommitLog: no earlier record can help
 
     def derive(self, record: CheckedRecord) -> str | None:
         """Place the record's unit unless it is there; returns what is wrong with the record."""
         if not is_in_queue(record.sys_flag):
+            return None
+        if self.deletions.covers(record.topic, record.phy_offset):
             return None
         queue = self._table.queues.get((record.topic, record.queue_id))
         if queue is None:

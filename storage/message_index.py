@@ -19,7 +19,7 @@ from pyritemq.storage.checkpoint import Checkpoint
 from pyritemq.storage.commit_log import CommitLog
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.disk import Disk
-from pyritemq.storage.errors import DiskFullError
+from pyritemq.storage.errors import StorageError
 from pyritemq.storage.index_file import Entry
 from pyritemq.storage.index_keys import KeyHasher, RecordKeys, index_hash, read_keys
 from pyritemq.storage.index_table import FoundOffsets, IndexTable
@@ -60,6 +60,7 @@ class MessageIndex:
         self._stopping = threading.Event()
         self._seen_end = 0
         self._synced_count = -1
+        self._is_failing = False
         self.table = IndexTable(
             disk,
             config.index_dir,
@@ -102,7 +103,18 @@ class MessageIndex:
         self._seen_end = end
         wanted = max(self.lag_bytes - LAG_BYTES_MAX, 0) if is_busy else ROUND_BYTES
         if wanted and self.lag_bytes:
+            self._try(wanted)
+
+    def _try(self, wanted: int) -> None:
+        """A full disk stops the index, not the rest of the background work; queries go on."""
+        try:
             self.catch_up(wanted, pause_seconds=PAUSE_SECONDS)
+        except (StorageError, OSError) as error:
+            if not self._is_failing:
+                _log.warning("index cannot be written reason=%s", error)
+            self._is_failing = True
+        else:
+            self._is_failing = False
 
     def catch_up(self, bytes_max: int, *, pause_seconds: float = 0) -> None:
         """Index up to so many bytes of the CommitLog, or to its end. Raises DiskFullError."""
@@ -158,7 +170,7 @@ class MessageIndex:
         self._stopping.set()
         try:
             self.catch_up(STOP_BYTES_MAX)
-        except (DiskFullError, OSError) as error:
+        except (StorageError, OSError) as error:
             _log.warning("index is left behind bytes=%d reason=%s", self.lag_bytes, error)
 
     def sync(self) -> None:

@@ -8,13 +8,14 @@ sees to it). close() comes last, when no lane runs any more.
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pyritemq.storage.appender import Appender
 from pyritemq.storage.by_time import Boundary, offset_by_time
 from pyritemq.storage.checkpoint import load_checkpoint, save_checkpoint
 from pyritemq.storage.commit_log import CommitLog
 from pyritemq.storage.config import StoreConfig
+from pyritemq.storage.deletions import TopicDeletions
 from pyritemq.storage.derive import Deriver, parse_delay_levels
 from pyritemq.storage.disk import Disk, RealDisk
 from pyritemq.storage.errors import (
@@ -61,7 +62,9 @@ class MessageStore:
             disk, config.consume_queue_dir, file_units=config.consume_queue_file_units
         )
         self._appender = Appender(config, self.commit_log, self.queues, delay_levels, now_ms)
-        self._deriver = Deriver(self.queues, delay_levels)
+        self._append_lock = threading.Lock()  # the send lane's, but for a deletion of topics
+        self._deletions = TopicDeletions(disk, config.root)
+        self._deriver = Deriver(self.queues, delay_levels, self._deletions)
         self._reader = Reader(config, self.commit_log)
         self._schedule = FlushSchedule(config, now_ms())
         self.expiry = Expiry(config, disk, self.commit_log, self.queues, now_ms)
@@ -87,6 +90,9 @@ class MessageStore:
         self.commit_log.files.load()
         self.queues.scan()
         self.queues.known_ends = load_queue_ends(self._disk, self.config.root, self.checkpoint)
+        self._deletions.load(min_phy_offset=self.commit_log.min_offset)
+        for topic in self._deletions.underway:
+            self.queues.delete_topic(topic)
         recovery = Recovery(
             self.commit_log,
             self.queues,
@@ -102,6 +108,9 @@ class MessageStore:
             self._disk, self.config, self.commit_log, self.checkpoint, self._now_ms
         )
         self.index.load(clean_stop=was_stopped)
+        if self._deletions.underway:
+            self.persist()
+            self._deletions.end()
         file = self._disk.open(abort, create=True)
         file.resize(0)
         file.write_at(0, str(os.getpid()).encode())
@@ -118,7 +127,8 @@ class MessageStore:
         """
         if self._failure is None and not self.expiry.is_disk_full:
             try:
-                results = self._appender.append(messages)
+                with self._append_lock:
+                    results = self._appender.append(messages)
                 if self._is_refusing:
                     self._is_refusing = False
                     _log.warning("append works again")
@@ -215,6 +225,26 @@ class MessageStore:
     ) -> QueryResult:
         """Records by key and store time, oldest first; of more than count_max the newest."""
         return self.index.query(topic, key, count_max, begin=begin, end=end, index_type=index_type)
+
+    def delete_topics(self, topics: Iterable[str]) -> int:
+        """Delete the queues of topics; how many had any. A topic made anew starts at offset 0.
+
+        Their records stay in the CommitLog, and in the index, until they expire. Sends wait while
+        this runs: some milliseconds, and a sync. Raises StorageError.
+        """
+        names = [topic.encode() for topic in topics]
+        with self._append_lock:
+            with self._flush_lock:
+                there = {topic for topic, _ in self.queues.all_keys()}
+                found = [name for name in names if name in there]
+                if not found:
+                    return 0
+                self._deletions.begin(found, self.commit_log.max_offset)
+                for topic in found:
+                    self.queues.delete_topic(topic)
+            self.persist()
+            self._deletions.end()
+        return len(found)
 
     def topics(self) -> set[str]:
         """Topics that have a queue."""

@@ -98,6 +98,31 @@ class QueueTable:
         self._on_disk.discard(key)
         self.queues.pop(key, None)
 
+    def delete_topic(self, topic: bytes) -> bool:
+        """Delete a topic's queues and their files; False if there were none.
+
+        Neither the send lane nor the flusher may be at work. A reader that holds one of the queues
+        reads on from memory, and fails where it needs a file.
+        """
+        with self._lock:
+            keys = {key for key in self._on_disk | self.queues.keys() if key[0] == topic}
+            opened = {queue for key in keys if (queue := self.queues.pop(key, None))}
+            self._on_disk -= keys
+        for key in keys:
+            self.known_ends.pop(key, None)
+            self._delete_folder(self._make(*key).folder)
+        self._disk.remove_dir(self._folder / topic.decode())
+        self.dirty = deque(queue for queue in self.dirty if queue not in opened)
+        for queue in opened:
+            self._unsynced.pop(queue, None)
+        return bool(keys)
+
+    def _delete_folder(self, folder: Path) -> None:
+        for name in self._disk.names(folder):
+            if is_file_name(name):
+                self.files.remove(folder / name)
+        self._disk.remove_dir(folder)
+
     def ends(self) -> QueueEnds:
         """The synced end of every queue that has a unit, opened or not."""
         with self._lock:

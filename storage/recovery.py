@@ -214,6 +214,8 @@ class Recovery:
 
     def _run(self, file: MappedFile, offset: int) -> int:
         """Take all the usual records that follow in the file; returns where they end."""
+        if offset < self._deriver.deletions.last_offset:  # may be a deleted topic's
+            return offset
         while True:
             position = offset - file.from_offset
             run = self._quick.run(file.view, position, file.from_offset, RUN_RECORDS)

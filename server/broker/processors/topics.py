@@ -143,17 +143,16 @@ def _check_topic(broker: Broker, topic: str, fault: str | None) -> None:
 
 @broker_handlers.handles(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicHeader, lane=Lane.ADMIN)
 def delete_topic_in_broker(broker: Broker, request: Request[DeleteTopicHeader]) -> Command:
-    """Forget a topic and how far groups have come in it.
-
-    Its queues stay in the store, unreachable; Java removes their files as well.
-    """
+    """Forget a topic, its queues, and how far groups have come in it."""
     topic = request.header.topic
     _check_topic(broker, topic, None if topic.strip() else topic_fault(topic))
     logger.info("topic deletion asked topic=%s peer=%s", topic, request.channel.remote_address)
-    for name in [topic, *_pop_retry_topics(broker, topic)]:
+    names = [topic, *_pop_retry_topics(broker, topic)]
+    for name in names:
         broker.topics.delete(name)
         broker.offsets.remove_topic(name)
         broker.stats.forget_topic(name)
+    broker.store.delete_topics(names)
     return request.reply()
 
 

@@ -183,6 +183,9 @@ class MemoryDisk:
             raise self.remove_error
         self.files.pop(path, None)
 
+    def remove_dir(self, path: Path) -> None:
+        pass
+
     def replace(self, source: Path, target: Path) -> None:
         self.files[target] = self.files.pop(source)
         self.files[target].path = target

@@ -24,6 +24,9 @@ MADV_NORMAL, MADV_RANDOM = 0, 1
 
 CHECK_IN_PROGRESS = 2
 
+LMQ_PREFIX = "%LMQ%"
+"""Names of light queues: topics that no table lists (MixAll)."""
+
 
 @broker_handlers.handles(RequestCode.QUERY_CONSUME_QUEUE, QueryConsumeQueueHeader, lane=Lane.ADMIN)
 def query_consume_queue(broker: Broker, request: Request[QueryConsumeQueueHeader]) -> Command:
@@ -85,8 +88,14 @@ def delete_expired_commit_log(_: Broker, request: Request[None]) -> Command:
 
 
 @broker_handlers.handles(RequestCode.CLEAN_UNUSED_TOPIC, None, lane=Lane.ADMIN)
-def clean_unused_topic(_: Broker, request: Request[None]) -> Command:
-    """Queues of deleted topics; as in Java, the answer says nothing of how many there were."""
+def clean_unused_topic(broker: Broker, request: Request[None]) -> Command:
+    """Delete queues of unknown topics; as in Java, the answer does not say how many there were."""
+    unknown = [name for name in broker.store.topics() if name not in broker.topics]
+    broker.store.delete_topics(
+        name
+        for name in unknown
+        if not broker.topics.is_system_topic(name) and not name.startswith(LMQ_PREFIX)
+    )
     return request.reply()
 
 

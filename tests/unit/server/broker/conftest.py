@@ -31,6 +31,8 @@ from pyritemq.storage.messages import GetResult, GetStatus
 from pyritemq.storage.tables import JsonTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyritemq.protocol.command import Command
 
 assert processors  # importing the package declares the handlers
@@ -75,6 +77,13 @@ class FakeStore:
     min_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     first_is_old: bool = False
     config: StoreConfig = field(default_factory=lambda: StoreConfig(root=Path("store")))
+
+    def delete_topics(self, topics: Iterable[str]) -> int:
+        names = set(topics)
+        gone = [key for key in self.queues if key[0] in names]
+        for key in gone:
+            del self.queues[key]
+        return len({topic for topic, _ in gone})
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         return self.min_offsets.get((topic, queue_id), 0)

@@ -96,11 +96,13 @@ def test_deleted_topic_takes_offsets_and_pop_retry_topics_along(call, broker):
     for topic in retry_topics:
         broker.topics.create_on_send_back(topic, queue_nums=1)
     broker.offsets.commit("g", "T", 0, 5)
+    broker.store.queues = {("T", 0): [1], ("%RETRY%g_T", 0): [1], ("Other", 0): [1]}
     reply = call(ask(RequestCode.DELETE_TOPIC_IN_BROKER, topic="T"))
     assert answer(reply) == (0, None)
     assert "T" not in broker.topics
     assert not any(topic in broker.topics for topic in retry_topics)
     assert broker.offsets.query("g", "T", 0) == -1
+    assert broker.store.queues.keys() == {("Other", 0)}
 
 
 @pytest.mark.parametrize(
