@@ -1,4 +1,4 @@
-"""The commands: `pyritemq serve|namesrv|broker` and Java's `mqnamesrv` and `mqbroker`.
+"""The commands: `pyritemq serve|namesrv|broker|store` and Java's `mqnamesrv` and `mqbroker`.
 
 This module only turns a command line into a configuration and prints what a person must read; the
 work is in `lifecycle`.  A user's mistake ends as one sentence on standard error and exit code 1.
@@ -18,7 +18,7 @@ from pyritemq.compat.broker_conf import BrokerConfig
 from pyritemq.compat.conf.settings import ConfigError, Settings
 from pyritemq.compat.namesrv_conf import NamesrvConfig
 from pyritemq.compat.properties_file import parse_properties
-from pyritemq.server import lifecycle, log
+from pyritemq.server import lifecycle, log, store_cli
 from pyritemq.server.host import host_facts
 from pyritemq.server.listener import AddressInUse
 from pyritemq.server.remoting_server import FRAME_MAX_BYTES
@@ -133,6 +133,9 @@ def main() -> None:
     Start with `pyritemq serve`: a name server on port 9876 and a broker on port 10911 in one
     process.  Clients need nothing but the name server's address.
     """
+
+
+main.add_command(store_cli.store)
 
 
 @main.command(context_settings=HELP)

@@ -72,19 +72,27 @@ class MessageStore:
 
     @classmethod
     def open(
-        cls, config: StoreConfig, *, now_ms: Callable[[], int], disk: Disk | None = None
+        cls,
+        config: StoreConfig,
+        *,
+        now_ms: Callable[[], int],
+        disk: Disk | None = None,
+        on_progress: Callable[[int], None] | None = None,
     ) -> "MessageStore":
-        """Take the folder's lock, load and recover. Raises StorageError with one clear sentence."""
+        """Take the folder's lock, load and recover. Raises StorageError with one clear sentence.
+
+        on_progress is told the CommitLog offset that a long recovery has come to.
+        """
         store = cls(config, disk or RealDisk(), now_ms)
         try:
-            report = store._recover()
+            report = store._recover(on_progress)
         except BaseException:
             store._lock.release()
             raise
         _log.info("store recovered %s", report)
         return store
 
-    def _recover(self) -> RecoveryReport:
+    def _recover(self, on_progress: Callable[[int], None] | None) -> RecoveryReport:
         abort = self.config.root / "abort"
         self.checkpoint = load_checkpoint(self._disk, self.config.root / "checkpoint")
         self.commit_log.files.load()
@@ -101,6 +109,7 @@ class MessageStore:
             disk=self._disk,
             root=self.config.root,
             check_crc=self.config.check_crc_on_recover,
+            on_progress=on_progress,
         )
         was_stopped = not self._disk.exists(abort)
         report = recovery.run(clean_stop=was_stopped)

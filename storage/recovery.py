@@ -20,6 +20,7 @@ checkpoint's times. Whatever the start, the outcome is a prefix of what was appe
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,9 +67,11 @@ class Recovery:
         disk: Disk,
         root: Path,
         check_crc: bool,
+        on_progress: Callable[[int], None] | None = None,
     ) -> None:
         self._disk = disk
         self._root = root
+        self._on_progress = on_progress
         self._log = log
         self._table = table
         self._deriver = deriver
@@ -223,6 +226,8 @@ class Recovery:
                 return offset
             self._count(run.records, LastRecord(run.last_phy_offset, run.last_store_timestamp))
             offset = file.from_offset + run.position
+            if self._on_progress is not None:
+                self._on_progress(offset)
 
     def _count(self, records: int, last: LastRecord) -> None:
         self._last = last

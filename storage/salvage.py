@@ -15,9 +15,12 @@ CHUNK_SIZE = 1 << 20  # ours: so many zeroes in a row end what is worth keeping
 _ZEROES = bytes(CHUNK_SIZE)
 
 
-def keep_tail(disk: Disk, root: Path, file: MappedFile, offset: int) -> Path | None:
-    """Copy what lies in the file from offset on, up to its zeroes; returns where it went."""
-    tail = file.view[offset - file.from_offset :]
+def keep_tail(
+    disk: Disk, root: Path, file: MappedFile, offset: int, *, end: int | None = None
+) -> Path | None:
+    """Copy the file from offset on, to the end or to its zeroes; returns where that went."""
+    last = file.size if end is None else end - file.from_offset
+    tail = file.view[offset - file.from_offset : last]
     size = _used_size(tail)
     if size == 0:
         return None
