@@ -54,9 +54,13 @@ class Node:
         self.evaluate = evaluate
         self.describe = describe  # called for error texts only: a chain's text may be long
         self.boolean = boolean
-        self.depth = 1 + max((part.depth for part in parts), default=0)
-        if self.depth > DEPTH_MAX:
-            raise SelectorError(f"the expression nests deeper than {DEPTH_MAX}")
+        self.depth = check_depth(1 + max((part.depth for part in parts), default=0))
+
+
+def check_depth(depth: int) -> int:
+    if depth > DEPTH_MAX:
+        raise SelectorError(f"the expression nests deeper than {DEPTH_MAX}")
+    return depth
 
 
 class Constant(Node):
@@ -77,23 +81,29 @@ class Property(Node):
 
 
 class Chain(Node):
-    """All links of one AND or OR, so that a long chain is a loop and not a tower of calls."""
+    """All links of one AND or OR, so that a long chain is a loop and not a tower of calls.
+
+    The parser adds links one by one; a node has one parent, so nobody else sees it grow.
+    """
 
     __slots__ = ("links", "stop")
 
-    def __init__(self, links: tuple[Node, ...], *, stop: bool) -> None:
+    def __init__(self, links: list[Node], *, stop: bool) -> None:
         symbol = "||" if stop else "&&"
-        super().__init__(_chain([link.evaluate for link in links], stop), lambda: "", *links)
+        super().__init__(_chain(links, stop), lambda: _chain_text(links, symbol), *links)
         self.links = links
         self.stop = stop
-        self.describe = lambda: _chain_text(links, symbol)
+
+    def add(self, link: Node) -> None:
+        self.depth = max(self.depth, check_depth(1 + link.depth))
+        self.links.append(link)
 
 
-def _chain(tests: list[Evaluate], stop: bool) -> Evaluate:
+def _chain(links: list[Node], stop: bool) -> Evaluate:
     def evaluate(properties: Properties) -> Value:
         answer: bool | None = not stop
-        for test in tests:
-            value = test(properties)
+        for link in links:
+            value = link.evaluate(properties)
             if value is stop:
                 return stop
             if value is None:
@@ -103,7 +113,7 @@ def _chain(tests: list[Evaluate], stop: bool) -> Evaluate:
     return evaluate
 
 
-def _chain_text(links: tuple[Node, ...], symbol: str) -> str:
+def _chain_text(links: list[Node], symbol: str) -> str:
     text = links[0].describe()
     for link in links[1:]:
         text = f"({text} {symbol} {link.describe()})"
@@ -164,8 +174,10 @@ def all_of(left: Node, right: Node) -> Node:
 
 def _linked(left: Node, right: Node, *, stop: bool) -> Chain:
     left, right = as_boolean(left), as_boolean(right)
-    first = left.links if isinstance(left, Chain) and left.stop is stop else (left,)
-    return Chain((*first, right), stop=stop)
+    if isinstance(left, Chain) and left.stop is stop:
+        left.add(right)
+        return left
+    return Chain([left, right], stop=stop)
 
 
 def negate(operand: Node) -> Node:

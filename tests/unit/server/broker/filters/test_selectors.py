@@ -1,8 +1,10 @@
 """Selectors against RocketMQ's own parser: what it accepts, what it answers, what it says."""
 
+import contextlib
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,27 @@ def test_doubles_have_a_total_order():
     assert order_doubles(float("inf"), nan) < 0
     assert order_doubles(nan, nan) == 0
     assert order_doubles(-0.0, 0.0) < 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-" * LENGTH_MAX,
+        "\n" + "-" * (LENGTH_MAX - 1),
+        "a=1 OR " * (LENGTH_MAX // 7),
+        "(" * LENGTH_MAX,
+    ],
+    ids=["dashes", "dashes after a line", "chain", "brackets"],
+)
+def test_no_text_within_the_bound_takes_long(text):
+    """Dashes once took ten seconds, a chain one; the bound is generous for a busy machine."""
+    began = time.process_time()
+    with contextlib.suppress(SelectorError):
+        compile_expression(SQL92, text)
+    assert time.process_time() - began < 3
+
+
+def test_comments_to_the_end_of_a_line_are_passed_over_but_not_within_texts():
+    assert matches("a = 'x' -- one\r\n AND -- two '\n b = '--\n'", a="x", b="--\n")
+    assert matches("a = /* -- */ 'x'", a="x")
+    assert matches("a > --5", a="6")
