@@ -359,3 +359,42 @@ async def test_without_name_servers_there_is_nothing_to_do(servers, start, broke
     assert registration.settle(timeout_s=60)
     await registration.stop()
     assert servers.told == {}
+
+
+async def test_renewal_registers_all_topics_before_its_time(servers, start, broker):
+    registration = await start()
+    registration.renew()
+    assert await trio.to_thread.run_sync(registration.settle)
+    everything = set(broker.topics.snapshot.table)
+    for address in ("a:1", "b:1"):
+        assert servers.topics(address) == [everything, everything]
+
+
+async def test_renewal_goes_out_even_if_a_name_server_has_our_version(servers, start, config):
+    config.force_register = False
+    servers.reply[QUERY] = {"ext_fields": {"changed": "false"}}
+    registration = await start("a:1")
+    registration.renew()
+    await trio.to_thread.run_sync(registration.settle)
+    assert servers.codes("a:1") == [REGISTER, REGISTER]
+
+
+async def test_a_new_address_is_registered_and_the_old_one_taken_out(servers, start):
+    registration = await start("a:1")
+    registration.renew(advertised_address="198.51.100.4:32768")
+    await trio.to_thread.run_sync(registration.settle)
+    _, new, gone = servers.told["a:1"]
+    assert (new.code, new.ext_fields["brokerAddr"]) == (REGISTER, "198.51.100.4:32768")
+    assert (gone.code, gone.ext_fields["brokerAddr"]) == (UNREGISTER, "192.0.2.9:4444")
+    await registration.stop()
+    assert servers.told["a:1"][-1].ext_fields["brokerAddr"] == "198.51.100.4:32768"
+
+
+async def test_renewal_does_not_wait_for_a_name_server_that_is_down(servers, start, autojump_clock):
+    servers.down.add("b:1")
+    registration = await start()
+    registration.renew(advertised_address="198.51.100.4:32768")
+    assert await trio.to_thread.run_sync(registration.settle)
+    servers.down.clear()
+    await trio.sleep(60)
+    assert servers.told["b:1"][0].ext_fields["brokerAddr"] == "198.51.100.4:32768"
