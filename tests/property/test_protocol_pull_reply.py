@@ -55,7 +55,7 @@ def test_the_head_is_what_the_java_broker_sends():
         reply = decode_frame(frame[4:])
         ext = reply.ext_fields
         head = encode_pull_reply_head(
-            Command(PULL_MESSAGE, opaque=reply.opaque),
+            Command(PULL_MESSAGE, opaque=reply.opaque, serialize_type=reply.serialize_type),
             reply.code,
             reply.remark,
             broker_id=int(ext["suggestWhichBrokerId"]),
