@@ -25,7 +25,7 @@ SECONDS_MAX = 600.0
 _COMPLETE = re.compile(
     r"\[Complete\] Send Total: (?P<total>\d+) "
     r"(?:\| Send TPS: (?P<tps>\d+) \| "
-    r"Max RT\(ms\): (?P<max>\d+) \| Average RT\(ms\):\s+(?P<average>[\d.]+) \| )?"
+    r"Max RT\(ms\): (?P<max>\d+) \| Average RT\(ms\):\s+(?P<average>[\d.]+|NaN) \| )?"
     r"Send Failed: (?P<failed>\d+) (?:\| )?Response Failed: (?P<refused>\d+)"
 )
 """The Producer leaves rate and times out when it ran for less than two seconds."""
