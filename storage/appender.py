@@ -19,7 +19,7 @@ from pyritemq.protocol.record import (
 from pyritemq.storage.commit_log import CommitLog, LastRecord
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.consume_queue import ConsumeQueue
-from pyritemq.storage.derive import derive_tags_code, is_in_queue
+from pyritemq.storage.derive import derive_tags_code, is_in_queue, property_of
 from pyritemq.storage.errors import FlushFailedError
 from pyritemq.storage.messages import MessageToStore, PutResult, PutStatus
 from pyritemq.storage.queue_table import QueueTable
@@ -34,6 +34,7 @@ from pyritemq.storage.record_codec import (
 
 _UNUSUAL_FLAGS = HOSTS_V6 | TRANSACTION_MASK
 _HOSTS_V4_SIZE = 2 * HOST_V4_SIZE
+_WAIT = b"WAIT\x01"
 
 
 class Appender:
@@ -62,14 +63,14 @@ class Appender:
         timestamp = self._now_ms()
         try:
             results, last_offset = self._write(messages, touched, timestamp)
-            in_time = not self._is_sync or self._sync(timestamp)
+            in_time = not self._is_sync or not _any_waits(messages) or self._sync(timestamp)
         except BaseException:
             self._log.roll_back()
             for queue in touched:
                 queue.roll_back()
             raise
         self._publish(touched, LastRecord(last_offset, timestamp))
-        return results if in_time else _late(results)
+        return results if in_time else _late(messages, results)
 
     def _write(
         self, messages: Sequence[MessageToStore], touched: dict[ConsumeQueue, None], timestamp: int
@@ -200,10 +201,29 @@ def _refuse(message: MessageToStore, timestamp: int) -> PutResult:
     return PutResult(status, 0, 0, timestamp, 0)
 
 
-def _late(results: list[PutResult]) -> list[PutResult]:
-    """Stored and durable, but later than the producer was promised."""
+def _waits(message: MessageToStore) -> bool:
+    """Message.isWaitStoreMsgOK: whether the producer wants to know that it is on disk."""
+    properties = message.properties
+    if _WAIT not in properties:
+        return True
+    value = property_of(properties, _WAIT)
+    return not value or value.lower() == b"true"
+
+
+def _any_waits(messages: Sequence[MessageToStore]) -> bool:
+    """Whether a batch must be synced; one that none waits for is left to the flusher.
+
+    The first message of nearly every batch waits, so this looks at one.
+    """
+    return any(_waits(message) for message in messages)
+
+
+def _late(messages: Sequence[MessageToStore], results: list[PutResult]) -> list[PutResult]:
+    """Stored and durable, but later than the producers who wait were promised."""
     timeout = PutStatus.FLUSH_DISK_TIMEOUT
     return [
-        result._replace(status=timeout) if result.status is PutStatus.PUT_OK else result
-        for result in results
+        result._replace(status=timeout)
+        if result.status is PutStatus.PUT_OK and _waits(message)
+        else result
+        for message, result in zip(messages, results, strict=True)
     ]

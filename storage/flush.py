@@ -6,9 +6,11 @@ enough pages are dirty, and in any case at the thorough interval; ConsumeQueues 
 interval and synced at theirs, followed by a checkpoint.
 
 Under SYNC_FLUSH none of this makes a message safe: put_batch itself syncs once for the whole drain
-before it publishes. Java's transient store pool (write to a buffer outside the mapping first, so
-that a busy page cache does not stall the writer) has no counterpart: appends are positional writes
-already.
+before it publishes. Only messages that nobody waits for (WAIT is false) are left to the flusher,
+which then comes for the first byte, as GroupCommitService does.
+
+Java's transient store pool (write to a buffer outside the mapping first, so that a busy page cache
+does not stall the writer) has no counterpart: appends are positional writes already.
 """
 
 from pyritemq.storage.config import StoreConfig
@@ -34,7 +36,8 @@ class FlushSchedule:
     """Remembers when each flush was last due; used by one thread."""
 
     def __init__(self, config: StoreConfig, now_ms: int) -> None:
-        self._least_bytes = config.flush_commit_log_least_pages * PAGE_SIZE
+        is_sync = config.flush_disk_type == "SYNC_FLUSH"
+        self._least_bytes = 1 if is_sync else config.flush_commit_log_least_pages * PAGE_SIZE
         self._thorough = _Timer(config.flush_commit_log_thorough_interval_ms, now_ms)
         self._write_out = _Timer(config.flush_interval_consume_queue_ms, now_ms)
         self._checkpoint = _Timer(config.flush_consume_queue_thorough_interval_ms, now_ms)
