@@ -139,24 +139,26 @@ class IndexFile:
         first, last = self.header[:2]
         return begin < first <= last < end or first <= begin <= last or first <= end <= last
 
-    def select(self, key_hash: int, count_max: int, *, begin: int, end: int) -> list[int]:
-        """Offsets of records with this hash stored in [begin, end], newest first.
+    def select(
+        self, found: list[int], key_hash: int, count_max: int, *, begin: int, end: int
+    ) -> None:
+        """Add offsets of records with this hash stored in [begin, end], newest first.
 
         Times are the file's begin plus whole seconds, as Java compares them, so that an item may
-        count as up to a second older than its record.
+        count as up to a second older than its record. A record that has the key twice, as its
+        unique key for one, counts once; Java returns it twice.
         """
         header = self.header
-        found: list[int] = []
         number = self._settled(key_hash % self.slots, header.index_count)
         while number and len(found) < count_max:
             item_hash, phy_offset, seconds, before = self._item(number)
             time = header.begin_timestamp + seconds * 1000
-            if seconds >= 0 and item_hash == key_hash and begin <= time <= end:
+            is_match = seconds >= 0 and item_hash == key_hash and begin <= time <= end
+            if is_match and found[-1:] != [phy_offset]:
                 found.append(phy_offset)
             if seconds < 0 or time < begin or not 0 < before < number:
                 break  # a chain always goes down: whatever a damaged file holds, this ends
             number = before
-        return found
 
     def _settled(self, slot: int, count: int) -> int:
         """The newest item of the slot among the first `count`, or 0."""

@@ -133,7 +133,7 @@ class IndexTable:
         found: list[int] = []
         for file in reversed(files):
             if file.is_time_matched(begin, end):
-                found += file.select(key_hash, count_max - len(found), begin=begin, end=end)
+                file.select(found, key_hash, count_max, begin=begin, end=end)
             if file.header.begin_timestamp < begin or len(found) >= count_max:
                 break
         last = files[-1].header

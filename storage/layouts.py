@@ -55,7 +55,7 @@ IndexItem = Struct(
 )
 
 
-def index_file_layout(slots: int, items: int) -> Struct:  # type: ignore[type-arg]
+def index_file_layout(slots: int, items: int) -> Struct:
     """A whole index file; Java's has 5,000,000 slots and 20,000,000 items."""
     return Struct(
         "header" / IndexFileHeader,

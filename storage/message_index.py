@@ -240,7 +240,7 @@ class MessageIndex:
         offsets, timestamp, phy_offset = self.table.find(
             hashed, count_max - len(newer.offsets), begin=begin, end=end
         )
-        if newer.last_update_phy_offset:
+        if newer.last_update_timestamp:
             timestamp, phy_offset = newer[1:]
         known = set(newer.offsets)
         merged = newer.offsets + [offset for offset in offsets if offset not in known]

@@ -276,3 +276,11 @@ def test_offset_within_a_record_names_no_record_even_if_it_looks_like_one(tmp_pa
     assert store.record_at(-1) is None
     assert store.record_at(1 << 62) is None
     store.close()
+
+
+def test_record_whose_unique_key_is_also_a_key_is_found_once(tmp_path, settle):
+    store = open_store(tmp_path)
+    store.put_batch([keyed(1, keys="a a", unique="a"), keyed(2, keys="a", unique="a")])
+    store = settle(store)
+    assert found(store, "a", count_max=2) == [1, 2]
+    store.close()
