@@ -35,11 +35,10 @@ SWEEP_SECONDS = 0.5
 """How late a pull may be told that its time is up (Java: 5 s).  A sweep of all held pulls is
 cheaper than a heap of deadlines: most pulls are answered long before theirs."""
 
-
-RECHECK_SECONDS = 5
-"""How often the pulls are looked for that have waited as long and whose queue has grown: they are
-answered, matching or not, so that a consumer's offset follows a queue that holds little for it
-(Java: PullRequestHoldService.checkHoldRequest)."""
+OVERTAKEN_SECONDS = 5
+"""How long a pull waits on after a message that is not for it: then it is answered, so that a
+consumer's offset follows a queue that holds little for it.  Java's PullRequestHoldService looks
+every 5 s for pulls whose queue has grown."""
 
 
 class HeldPull:
@@ -52,7 +51,6 @@ class HeldPull:
     __slots__ = (
         "deadline",
         "expression",
-        "held_at",
         "key",
         "looked_at",
         "offset",
@@ -79,8 +77,12 @@ class HeldPull:
         self.tag_hashes = tag_hashes
         self.expression = expression
         self.wait_ms = wait_ms
-        self.held_at = self.deadline = float("inf")
+        self.deadline = float("inf")
         self.probing = False
+
+    def overtaken(self, now: float) -> None:
+        """A message came that is not for this pull."""
+        self.deadline = min(self.deadline, now + OVERTAKEN_SECONDS)
 
 
 class Arrival(NamedTuple):
@@ -110,15 +112,10 @@ class LongPolling:
         """Give back pulls whose time is up, until cancelled."""
         self._loop = trio.lowlevel.current_trio_token()
         task_status.started()
-        recheck_at = trio.current_time() + RECHECK_SECONDS
         while True:
             await self._somebody_waits.wait()
             await trio.sleep(SWEEP_SECONDS)
-            now = trio.current_time()
-            self._resume_expired(now)
-            if now >= recheck_at:
-                self._resume_overtaken(now)
-                recheck_at = now + RECHECK_SECONDS
+            self._resume_expired(trio.current_time())
             if not self._held:
                 self._somebody_waits = trio.Event()
 
@@ -155,9 +152,11 @@ class LongPolling:
 
     def _enter(self, pull: HeldPull) -> None:
         self._held.setdefault(pull.key, []).append(pull)
-        if pull.deadline == float("inf"):
-            pull.held_at = trio.current_time()
-            pull.deadline = pull.held_at + pull.wait_ms / 1000
+        now = trio.current_time()
+        if pull.looked_at > pull.offset:
+            pull.overtaken(now)
+        else:
+            pull.deadline = now + pull.wait_ms / 1000
         if self._queue_end(*pull.key) > pull.looked_at:
             self._leave([pull], arrived=True)
             return
@@ -165,26 +164,16 @@ class LongPolling:
 
     def _arrived(self, arrivals: list[Arrival]) -> None:
         woken: list[HeldPull] = []
+        now = trio.current_time()
         for key, queue_end, tag_hashes in arrivals:
-            woken.extend(
-                pull
-                for pull in self._held.get(key, ())
-                if queue_end > pull.looked_at
-                and (pull.tag_hashes is None or not pull.tag_hashes.isdisjoint(tag_hashes))
-            )
+            for pull in self._held.get(key, ()):
+                if queue_end <= pull.looked_at:
+                    continue
+                if pull.tag_hashes is None or not pull.tag_hashes.isdisjoint(tag_hashes):
+                    woken.append(pull)
+                else:
+                    pull.overtaken(now)
         self._leave(woken, arrived=True)
-
-    def _resume_overtaken(self, now: float) -> None:
-        """Answer the pulls whose queue has grown without a message for them."""
-        ends = {key: self._queue_end(*key) for key in self._held}
-        self._leave(
-            [
-                pull
-                for key, pulls in self._held.items()
-                for pull in pulls
-                if ends[key] > pull.offset and now - pull.held_at >= RECHECK_SECONDS
-            ]
-        )
 
     def _resume_expired(self, now: float) -> None:
         self._leave(

@@ -116,13 +116,33 @@ async def test_all_pulls_of_a_queue_are_woken_by_one_message(queue, autojump_clo
     assert queue.resumed == requests
 
 
-async def test_a_pull_overtaken_by_messages_of_others_is_answered_in_the_end(queue, autojump_clock):
+async def test_a_pull_overtaken_by_messages_of_others_is_answered_after_five_seconds(
+    queue, autojump_clock
+):
     request = queue.hold(tags=frozenset({7}), wait_ms=60_000)
-    await settle()
+    await trio.sleep(20)
     queue.arrive(8)
     await trio.sleep(4)
+    queue.arrive(8)  # does not begin the five seconds anew
     assert queue.resumed == []
-    await trio.sleep(7)
+    await trio.sleep(2)
+    assert queue.resumed == [request]
+    assert not request.header.probing
+
+
+async def test_a_filtered_pull_that_was_overtaken_is_answered_after_five_seconds(
+    queue, autojump_clock
+):
+    request = queue.hold(expression=object(), wait_ms=60_000)
+    await settle()
+    queue.arrive()
+    await settle()
+    request.header.looked_at = queue.end
+    queue.resumed.clear()
+    queue.polling.hold(request.header)
+    await trio.sleep(4)
+    assert queue.resumed == []
+    await trio.sleep(2)
     assert queue.resumed == [request]
     assert not request.header.probing
 
