@@ -1,0 +1,17 @@
+"""kill -9 at random moments under load loses nothing that was acknowledged."""
+
+import pytest
+
+from crash.kill_rounds import KillRounds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path, flush, rounds, seed):
+    killing = KillRounds(tmp_path, flush, seed)
+    killing.run(rounds)
+    assert len(killing.acked) > rounds
+    report = killing.check_store()
+    print(f"{flush}: {rounds} rounds, {len(killing.acked)} acknowledged, {report}")
+    assert report.problems == []
+    assert report.units == report.records >= len(killing.acked)
