@@ -1,6 +1,7 @@
 """Delayed messages are delivered when they are due: on a clock that jumps, with a real store."""
 
 import logging
+import shutil
 
 import pytest
 import trio
@@ -229,6 +230,26 @@ async def test_a_clock_set_back_does_not_make_messages_wait_longer(autojump_cloc
     running.clock.base_ms -= 3_600_000
     await trio.sleep(0.2)
     assert running.bodies() == [b"x"]
+
+
+async def test_times_of_delivery_are_the_same_after_recovery_from_the_commit_log(
+    autojump_clock, bench
+):
+    def units():
+        queues = [bench.store.queues.find(b"SCHEDULE_TOPIC_XXXX", level) for level in range(3)]
+        return [[queue.unit(offset) for offset in range(queue.max_offset)] for queue in queues]
+
+    for level in (1, 2, 3):
+        bench.send(b"m", level, count=3)
+        await trio.sleep(0.7)
+    before = units()
+    times = [unit[2] - bench.clock.base_ms for unit in before[2]]
+    assert times == [1_400 + LEVELS_MS[2]] * 3
+    bench.store.close()
+    shutil.rmtree(bench.root / "consumequeue")
+    (bench.root / "abort").touch()
+    bench.open()
+    assert units() == before
 
 
 async def test_a_small_step_back_delays_by_no_more_than_the_step(autojump_clock, running):
