@@ -1,0 +1,189 @@
+"""Each sub-command of the stock mqadmin on two servers in the same state: the same words?
+
+The real RocketMQ 5.5.0 and the server under test are started empty and given the same commands in
+the same order. Outputs are compared after addresses, times, ids and measured figures are made
+equal. What still differs must be in DIFFERENT with its reason. The table in docs/compatibility.md
+is made from a run: PYRITEMQ_WRITE_TABLE=1 writes it, otherwise it must say what was found.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.java.mqadmin import Mqadmin
+from pyritemq.conformance.servers.cluster import java_cluster, pyrite_cluster
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyritemq.conformance.servers.cluster import Cluster
+
+PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
+BEGIN = "<!-- mqadmin: made by tests/integration/java/test_mqadmin_same.py -->"
+END = "<!-- end of mqadmin -->"
+
+COMMANDS = """
+updateTopic -n {ns} -b {broker} -t AT -r 2 -w 2
+updateTopic -n {ns} -c DefaultCluster -t CT -r 4 -w 4 -p 6
+topicRoute -n {ns} -t AT
+topicStatus -n {ns} -t AT
+topicClusterList -n {ns} -t AT
+updateSubGroup -n {ns} -b {broker} -g AG
+getConsumerConfig -n {ns} -g AG
+sendMessage -n {ns} -t AT -p hello -b broker-a -i 0 -k K1 -c TagA
+consumeMessage -n {ns} -t AT -b broker-a -i 0 -o 0 -c 1 -g tools
+queryMsgByOffset -n {ns} -t AT -b broker-a -i 0 -o 0
+queryMsgByKey -n {ns} -t AT -k K1
+printMsgByQueue -n {ns} -t AT -a broker-a -i 0 -p true
+brokerStatus -n {ns} -b {broker}
+clusterList -n {ns} -m
+getBrokerConfig -n {ns} -b {broker}
+updateBrokerConfig -n {ns} -b {broker} -k brokerPermission -v 4
+topicRoute -n {ns} -t AT
+updateBrokerConfig -n {ns} -b {broker} -k brokerPermission -v 6
+resetOffsetByTime -n {ns} -g AG -t AT -s 0
+consumerProgress -n {ns} -g AG
+consumerProgress -n {ns}
+brokerConsumeStats -n {ns} -b {broker}
+cloneGroupOffset -n {ns} -s AG -d BG -t AT -o true
+skipAccumulatedMessage -n {ns} -g AG -t AT
+queryCq -n {ns} -b {broker} -t AT -q 0 -i 0 -c 5
+queryCq -n {ns} -b {broker} -t AT -q 9 -i 0 -c 5
+statsAll -n {ns}
+topicList -n {ns}
+topicList -n {ns} -c
+cleanExpiredCQ -n {ns} -b {broker}
+cleanUnusedTopic -n {ns} -b {broker}
+deleteExpiredCommitLog -n {ns} -b {broker}
+haStatus -n {ns} -b {broker}
+getColdDataFlowCtrInfo -n {ns} -b {broker}
+updateColdDataFlowCtrGroupConfig -n {ns} -b {broker} -g AG -v 1000
+removeColdDataFlowCtrGroupConfig -n {ns} -b {broker} -g AG
+setCommitLogReadAheadMode -n {ns} -b {broker} -m 0
+setCommitLogReadAheadMode -n {ns} -b {broker} -m 7
+producer -b {broker}
+consumerConnection -n {ns} -g AG
+producerConnection -n {ns} -g PG -t AT
+consumerStatus -n {ns} -g AG
+updateTopicPerm -n {ns} -t AT -b {broker} -p 4
+updateOrderConf -n {ns} -t AT -v broker-a:2 -m put
+updateOrderConf -n {ns} -t AT -m get
+updateOrderConf -n {ns} -t AT -m delete
+updateKvConfig -n {ns} -s NSP -k k1 -v v1
+deleteKvConfig -n {ns} -s NSP -k k1
+wipeWritePerm -n {ns} -b broker-a
+addWritePerm -n {ns} -b broker-a
+getNamesrvConfig -n {ns}
+updateNamesrvConfig -n {ns} -k clusterTest -v false
+allocateMQ -n {ns} -t AT -i 127.0.0.1,127.0.0.2
+resetMasterFlushOffset -n {ns} -b {broker} -o 0
+getBrokerEpoch -n {ns} -b broker-a
+setConsumeMode -n {ns} -b {broker} -t AT -g AG -m POP -q 0
+createUser -n {ns} -b {broker} -u u1 -p p1
+updateUser -n {ns} -b {broker} -u u1 -p p2
+listUser -n {ns} -b {broker}
+getUser -n {ns} -b {broker} -u u1
+deleteUser -n {ns} -b {broker} -u u1
+createAcl -n {ns} -b {broker} -s User:u1 -r Topic:AT -a Pub -d Allow
+updateAcl -n {ns} -b {broker} -s User:u1 -r Topic:AT -a Pub -d Allow
+listAcl -n {ns} -b {broker}
+getAcl -n {ns} -b {broker} -s User:u1
+deleteAcl -n {ns} -b {broker} -s User:u1
+checkRocksdbCqWriteProgress -n {ns} -c DefaultCluster
+switchTimerEngine -n {ns} -b {broker} -e F
+deleteSubGroup -n {ns} -b {broker} -g AG -r true
+deleteTopic -n {ns} -c DefaultCluster -t CT
+topicRoute -n {ns} -t CT
+""".strip().splitlines()
+
+DIFFERENT = {
+    "brokerStatus": "measured figures; offsets of delay levels are shown from the start",
+    "clusterList": "measured figures",
+    "getBrokerConfig": "addresses, paths and what the two are started with",
+    "getNamesrvConfig": "addresses, paths and what the two are started with",
+    "listAcl": "Java's text ends in a stack trace of its own",
+    "setConsumeMode": "POP is not there yet",
+    "statsAll": "measured figures",
+    "switchTimerEngine": "timers are not there yet",
+}
+"""Sub-commands whose output may differ, and why."""
+
+_EQUAL = (
+    (r"\b1[78]\d{11}\b", "TIME"),
+    (r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[,.:]?\d*", "DATE"),
+    (r"\b20\d{15}\b", "DATE"),
+    (r"\b(?:[0-9A-F]{32}|[0-9A-F]{56})\b", "ID"),
+    (r"127\.0\.0\.1:\d+", "ADDRESS"),
+    (r"\b\d+\.\d\d\b", "FIGURE"),
+)
+
+
+def _normalised(text: str, cluster: Cluster) -> list[str]:
+    text = text.replace(cluster.namesrv, "NAMESRV").replace(cluster.broker, "BROKER")
+    for pattern, word in _EQUAL:
+        text = re.sub(pattern, word, text)
+    # Lines that come out of Java's hash maps have no order.
+    return sorted(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+def _outputs(
+    server: AbstractContextManager[Cluster], mqadmin: Mqadmin
+) -> dict[tuple[int, str], list[str]]:
+    with server as cluster:
+        outputs = {}
+        for number, line in enumerate(COMMANDS):
+            words = line.format(ns=cluster.namesrv, broker=cluster.broker).split()
+            outputs[number, line] = _normalised(mqadmin(*words), cluster)
+        return outputs
+
+
+@pytest.fixture(scope="module")
+def differing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Sub-commands and the lines that differ, none for most."""
+    folder = tmp_path_factory.mktemp("same")
+    properties = {"brokerName": "broker-a", "mappedFileSizeCommitLog": 16 << 20}
+    outputs = []
+    for name, make in (("java", java_cluster), ("pyritemq", pyrite_cluster)):
+        # A JVM for each: tools keep clients and name server addresses in static fields.
+        with Mqadmin(folder / f"{name}-tools") as mqadmin:
+            outputs.append(_outputs(make(folder / name, properties=properties), mqadmin))
+    found: dict[str, list[str]] = {}
+    theirs, ours = outputs
+    for key, expected in theirs.items():
+        lines = found.setdefault(key[1].split()[0], [])
+        lines += [f"- {line}" for line in expected if line not in ours[key]]
+        lines += [f"+ {line}" for line in ours[key] if line not in expected]
+    return found
+
+
+def test_outputs_are_the_same_but_for_what_is_explained(differing: dict[str, list[str]]) -> None:
+    unexplained = {
+        name: lines for name, lines in differing.items() if lines and name not in DIFFERENT
+    }
+    shown = "\n".join(f"{name}\n  " + "\n  ".join(lines) for name, lines in unexplained.items())
+    assert not unexplained, shown
+
+
+def test_the_page_shows_what_was_found(differing: dict[str, list[str]]) -> None:
+    rows = "\n".join(
+        f"| `{name}` | {f'differs: {DIFFERENT.get(name)}' if lines else 'same'} |"
+        for name, lines in sorted(differing.items())
+        if name not in DIFFERENT or lines
+    )
+    rows += "".join(
+        f"\n| `{name}` | same or differs: {reason} |"
+        for name, reason in DIFFERENT.items()
+        if name in differing and not differing[name]
+    )
+    table = f"{BEGIN}\n| sub-command | output |\n|---|---|\n{rows}\n{END}"
+    page = PAGE.read_text(encoding="utf-8")
+    head, _, rest = page.partition(BEGIN)
+    wanted = head + table + rest.partition(END)[2]
+    if os.environ.get("PYRITEMQ_WRITE_TABLE"):
+        PAGE.write_text(wanted, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == wanted
