@@ -92,10 +92,13 @@ class MappedFileQueue:
             return True
 
     def drop_first(self, file: MappedFile) -> None:
-        """Delete the oldest file. Readers that have the old tuple, or a slice, may finish."""
+        """Delete the oldest file. Readers that have the old tuple, or a slice, may finish.
+
+        Outside the lock, for which a roll of the send lane may wait: freeing 1 GiB takes a while.
+        """
+        assert self.files[0] is file, "files expire in their order"
+        self._disk.remove(file.path)
         with self._roll_lock:
-            assert self.files[0] is file, "files expire in their order"
-            self._disk.remove(file.path)
             self.files = self.files[1:]
 
     def discard_prepared(self) -> None:
