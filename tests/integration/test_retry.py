@@ -135,6 +135,14 @@ async def test_a_message_that_was_tried_often_enough_is_buried(wire):
     assert await count(wire, "%RETRY%g") == 2
 
 
+async def test_what_comes_back_is_counted_by_its_first_topic(server, wire):
+    record = await first_message(wire)
+    await send_back(wire, record)
+    await send_back(wire, await read(wire, "%RETRY%g"))
+    tally = server.broker.broker.stats._find("SNDBCK_PUT_NUMS", "Topic@g")
+    assert tally.nums == 2
+
+
 async def test_a_negative_level_buries_at_once(wire):
     record = await first_message(wire)
     await send_back(wire, record, level=-1)

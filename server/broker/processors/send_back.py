@@ -20,9 +20,12 @@ from pyritemq.protocol.headers.send_back import ConsumerSendMsgBackHeader
 from pyritemq.protocol.record import decode_properties, decode_record, encode_properties
 from pyritemq.server.broker.arrivals import announce
 from pyritemq.server.broker.delays.rewriting import DELAY, TAGS, delay
+from pyritemq.server.broker.message_properties import property_of
 from pyritemq.server.broker.processors.retries import group_of, open_dlq, reconsume_times_max
 from pyritemq.server.broker.processors.send_checks import refuse_late
 from pyritemq.server.broker.state import names
+from pyritemq.server.broker.state.stats import SNDBCK_PUT_NUMS
+from pyritemq.server.broker.state.stats import SNDBCK_PUT_NUMS
 from pyritemq.server.broker.state.topics import FLAG_UNIT_SUB
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 RETRY_TOPIC = "RETRY_TOPIC"
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 WAIT_STORE = "WAIT"
+_RETRY_TOPIC = b"RETRY_TOPIC\x01"
 
 FIRST_RETRY_LEVEL = 3
 """The first attempt waits 10 s of the default levels, each further one a level more."""
@@ -68,8 +72,10 @@ def _put(
     started_ns = perf_counter_ns()
     results = broker.store.put_batch(messages)
     broker.stats.count_puts(messages, results, perf_counter_ns() - started_ns)
-    for request, result in zip(requests, results, strict=True):
+    for request, message, result in zip(requests, messages, results, strict=True):
         if result.status in STORED:
+            origin = property_of(message.properties, _RETRY_TOPIC)
+            broker.stats.add(SNDBCK_PUT_NUMS, f"{origin}@{request.header.group}")
             outbox.add_reply(request, request.reply())
         else:
             reply = request.reply(ResponseCode.SYSTEM_ERROR, result.status.name)
@@ -79,7 +85,7 @@ def _put(
 
 def _accept(broker: Broker, request: Request[Any]) -> MessageToStore | None:
     """What to store; None if the group has no retry queues.  Raises RequestRefused."""
-    header = ConsumerSendMsgBackHeader.decode(request.command.ext_fields)
+    request.header = header = ConsumerSendMsgBackHeader.decode(request.command.ext_fields)
     group = group_of(broker, header.group)
     if not broker.config.broker_permission & broker.WRITE:
         raise RequestRefused(
@@ -90,6 +96,8 @@ def _accept(broker: Broker, request: Request[Any]) -> MessageToStore | None:
         return None
     retry_topic = _open_retry_topic(broker, header, group)
     record = _record_at(broker, header.offset)
+    origin = decode_properties(record.properties).get(RETRY_TOPIC, record.topic)
+    broker.stats.add(SNDBCK_PUT_NUMS, f"{origin}@{header.group}")
     times_max = reconsume_times_max(request, group, header.max_reconsume_times)
     if record.reconsume_times >= times_max or header.delay_level < 0:
         return _copy(broker, record, open_dlq(broker, header.group), 0, delay_level=0)
