@@ -2,7 +2,7 @@
 
 A query calls it on its own lane. The bytes are searched for the key's text, which runs at the speed
 of memory; only where it turns up are records looked at, to see whether it is a key of one of them.
-A GiB of 300-byte records takes about half a second (Python 3.11, 2026-11-18).
+A GiB of 300-byte records takes about a second (Python 3.11, 2026-11-18).
 """
 
 from collections import deque

@@ -2,9 +2,9 @@
 
 Java's reput thread indexes every message as it comes. Here that would take a quarter of what a send
 costs, from the same interpreter, for the sake of queries that are rare. So the index may lag: the
-background thread goes on with it when little is sent, and when much is sent only if it lags by
-more than LAG_BYTES_MAX. A query looks into the index for what is in it and searches the rest of the
-CommitLog itself (index_tail.py): it finds what was sent just now, whatever the lag.
+background thread goes on with it while the server has little to do, and otherwise only if it lags
+by more than LAG_BYTES_MAX. A query looks into the index for what is in it and searches the rest of
+the CommitLog itself (index_tail.py): it finds what was sent just now, whatever the lag.
 
 Threads: work, sync, catch_up and delete_expired under the lock; find on any lane, without it.
 A query reads indexed_offset before it looks into the files; the builder publishes it after they are
@@ -12,6 +12,8 @@ written. So nothing is missed, and what is found on both sides counts once.
 """
 
 import logging
+import os
+import sys
 import threading
 from collections.abc import Callable
 
@@ -29,14 +31,21 @@ from pyritemq.storage.messages import QueryResult
 from pyritemq.storage.record_codec import BadRecord, Blank
 
 BUSY_BYTES = 1 << 20  # ours: sent between two rounds; some 6,000 small messages a second
-LAG_BYTES_MAX = 1 << 30  # ours: a query searches so much in about half a second
-ROUND_BYTES = 8 << 20  # ours: indexed in one round when idle: some 30,000 messages, 0.2 s
-STOP_BYTES_MAX = 64 << 20  # ours: indexed at the stop: 200,000 messages, some 2 s
-BATCH_ENTRIES = 20_000  # ours: put at once, so that neighbouring slots share a write
+BUSY_CPU_SECONDS = 0.1  # ours: used by the process between two rounds, half a second apart
+LAG_BYTES_MAX = 1 << 30  # ours: a query searches so much in about a second
+ROUND_RECORDS = 25_000  # ours: indexed in one round: some 0.2 s
+STOP_RECORDS = 250_000  # ours: indexed at the stop: some 2 s
+BATCH_RECORDS = 8_000  # ours: put at once, so that neighbouring slots share a write
 PAUSE_RECORDS = 50  # ours: a quarter of a millisecond of work, then
 PAUSE_SECONDS = 0.000_05  # others who wait for the interpreter get their turn
 
 _log = logging.getLogger(__name__)
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process."""
+    times = os.times()
+    return times.user + times.system
 
 
 class MessageIndex:
@@ -61,6 +70,7 @@ class MessageIndex:
         self._seen_end = 0
         self._synced_count = -1
         self._is_failing = False
+        self._cpu_before = cpu_seconds()
         self.table = IndexTable(
             disk,
             config.index_dir,
@@ -98,17 +108,21 @@ class MessageIndex:
 
     def work(self) -> None:
         """One round of the background thread: as much as the load leaves room for."""
+        lag_max = LAG_BYTES_MAX if self._is_busy() else 0
+        if self.lag_bytes > lag_max:
+            self._try(self.lag_bytes - lag_max)
+        self._cpu_before = cpu_seconds()
+
+    def _is_busy(self) -> bool:
+        """Whether much was sent, or done for clients in any other way, since the last round."""
         end = self._log.max_offset
-        is_busy = end - self._seen_end > BUSY_BYTES
-        self._seen_end = end
-        wanted = max(self.lag_bytes - LAG_BYTES_MAX, 0) if is_busy else ROUND_BYTES
-        if wanted and self.lag_bytes:
-            self._try(wanted)
+        grown, self._seen_end = end - self._seen_end, end
+        return grown > BUSY_BYTES or cpu_seconds() - self._cpu_before > BUSY_CPU_SECONDS
 
     def _try(self, wanted: int) -> None:
         """A full disk stops the index, not the rest of the background work; queries go on."""
         try:
-            self.catch_up(wanted, pause_seconds=PAUSE_SECONDS)
+            self.catch_up(wanted, records_max=ROUND_RECORDS, pause_seconds=PAUSE_SECONDS)
         except (StorageError, OSError) as error:
             if not self._is_failing:
                 _log.warning("index cannot be written reason=%s", error)
@@ -116,26 +130,38 @@ class MessageIndex:
         else:
             self._is_failing = False
 
-    def catch_up(self, bytes_max: int, *, pause_seconds: float = 0) -> None:
-        """Index up to so many bytes of the CommitLog, or to its end. Raises DiskFullError."""
+    def catch_up(
+        self,
+        bytes_max: int = sys.maxsize,
+        *,
+        records_max: int = sys.maxsize,
+        pause_seconds: float = 0,
+    ) -> None:
+        """Index so much of the CommitLog, or as far as it goes. Raises DiskFullError."""
         if not self._enabled:
             return
         with self._lock:
             offset = max(self.indexed_offset, self._log.min_offset)
             stop = min(offset + bytes_max, self._log.max_offset)
-            while offset < stop:
+            while offset < stop and records_max > 0:
                 entries: list[Entry] = []
-                offset = self._collect(offset, stop, entries, pause_seconds)
+                count = min(records_max, BATCH_RECORDS)
+                records_max -= count
+                end = self._collect(offset, stop, entries, count, pause_seconds)
+                if end == offset:  # the file expired just now; the next round goes on behind it
+                    break
+                offset = end
                 for file in self.table.put(entries):
                     file.sync()
                     self._checkpoint.index_msg_timestamp = file.header.end_timestamp
                 self.indexed_offset = offset
 
-    def _collect(self, offset: int, stop: int, entries: list[Entry], pause_seconds: float) -> int:
-        """Entries of one batch of records from offset on; returns where the batch ends."""
+    def _collect(
+        self, offset: int, stop: int, entries: list[Entry], count: int, pause_seconds: float
+    ) -> int:
+        """Entries of up to so many records from offset on; returns where the batch ends."""
         file = self._log.files.find(offset)
-        count = 0
-        while file is not None and offset < stop and len(entries) < BATCH_ENTRIES:
+        while file is not None and offset < stop and count:
             record = read_keys(file.view, offset - file.from_offset, offset)
             if not isinstance(record, RecordKeys):
                 offset = self._next_file(file, offset, record)
@@ -144,7 +170,7 @@ class MessageIndex:
             timestamp = record.store_timestamp
             entries += [(key, offset, timestamp) for key in self._hasher.hashes(record)]
             offset += record.size
-            count += 1
+            count -= 1
             if offset == file.end_offset:
                 file = self._log.files.find(offset)
             if pause_seconds and count % PAUSE_RECORDS == 0:
@@ -169,7 +195,7 @@ class MessageIndex:
         """
         self._stopping.set()
         try:
-            self.catch_up(STOP_BYTES_MAX)
+            self.catch_up(records_max=STOP_RECORDS)
         except (StorageError, OSError) as error:
             _log.warning("index is left behind bytes=%d reason=%s", self.lag_bytes, error)
 
