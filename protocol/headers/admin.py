@@ -162,8 +162,3 @@ class ExchangeHAInfoReplyHeader(Header):
     master_ha_address: str | None = None
     master_flush_offset: Long | None = None
     master_address: str | None = None
-
-
-@header
-class GetUserHeader(Header):
-    username: str | None = None

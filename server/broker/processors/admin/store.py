@@ -77,13 +77,14 @@ def get_system_topic_list_from_broker(broker: Broker, request: Request[None]) ->
 
 @broker_handlers.handles(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, None, lane=Lane.ADMIN)
 def clean_expired_consume_queue(_: Broker, request: Request[None]) -> Command:
-    """Queues begin where the CommitLog begins at each look, so there is nothing to be cleaned."""
+    """The store cleans its queues in the round in which the CommitLog's start moves."""
     return request.reply()
 
 
 @broker_handlers.handles(RequestCode.DELETE_EXPIRED_COMMITLOG, None, lane=Lane.ADMIN)
-def delete_expired_commit_log(_: Broker, request: Request[None]) -> Command:
-    """As in Java, an answer does not mean that there was something to delete."""
+def delete_expired_commit_log(broker: Broker, request: Request[None]) -> Command:
+    """In the store's next rounds, whatever the hour; as in Java, the answer does not wait."""
+    broker.store.expiry.delete_manually()
     return request.reply()
 
 
