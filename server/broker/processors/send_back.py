@@ -25,7 +25,6 @@ from pyritemq.server.broker.processors.retries import group_of, open_dlq, recons
 from pyritemq.server.broker.processors.send_checks import refuse_late
 from pyritemq.server.broker.state import names
 from pyritemq.server.broker.state.stats import SNDBCK_PUT_NUMS
-from pyritemq.server.broker.state.stats import SNDBCK_PUT_NUMS
 from pyritemq.server.broker.state.topics import FLAG_UNIT_SUB
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
@@ -96,8 +95,6 @@ def _accept(broker: Broker, request: Request[Any]) -> MessageToStore | None:
         return None
     retry_topic = _open_retry_topic(broker, header, group)
     record = _record_at(broker, header.offset)
-    origin = decode_properties(record.properties).get(RETRY_TOPIC, record.topic)
-    broker.stats.add(SNDBCK_PUT_NUMS, f"{origin}@{header.group}")
     times_max = reconsume_times_max(request, group, header.max_reconsume_times)
     if record.reconsume_times >= times_max or header.delay_level < 0:
         return _copy(broker, record, open_dlq(broker, header.group), 0, delay_level=0)
