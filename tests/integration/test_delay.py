@@ -1,12 +1,11 @@
 """Delay levels through a whole server: real time, real threads, restarts."""
 
 import signal
-import subprocess
-import sys
 
 import pytest
 import trio
 
+from integration.server_process import ServerProcess
 from integration.wire import Wire, pull, send
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.record import decode_properties, decode_records
@@ -96,42 +95,24 @@ async def test_clients_may_not_send_to_the_schedule_topic(server):
     assert reply.remark == f"Sending message to topic[{SCHEDULE}] is forbidden."
 
 
-class ServerProcess:
-    """`pyritemq serve` on a folder, as a process that can be killed."""
-
-    def __init__(self, folder):
-        command = [sys.executable, "-m", "pyritemq.server", "serve", "--listen", "127.0.0.1"]
-        command += ["--store", str(folder / "store"), "--advertise", "127.0.0.1"]
-        command += ["--namesrv-port", "0", "--broker-port", "0", "-c", str(folder / "broker.conf")]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        lines = (line for line in self._process.stdout if line.startswith("The broker["))
-        self.address = next(lines).split(", ")[1].split("]")[0]
-
-    def end(self, number):
-        """Send a signal and return the exit code."""
-        self._process.send_signal(number)
-        with self._process:
-            return self._process.wait()
-
-
 @pytest.mark.slow
 async def test_kill_9_loses_no_delayed_message(tmp_path):
     """Sent before the kill, due after it; what was delivered before may come a second time."""
-    (tmp_path / "broker.conf").write_text("messageDelayLevel=1s 4s\n")
+    properties = {"messageDelayLevel": "1s 4s"}
     bodies = {b"m%d" % index for index in range(200)}
-    server = ServerProcess(tmp_path)
-    async with (await Wire.connect(server.address)).stream as stream:
-        wire = Wire(stream)
-        for body in bodies:
-            level = 1 + int(body[1:]) % 2
-            await send(wire, "Topic", body, properties=f"DELAY\x01{level}\x02")
-        await read(wire)  # level 1 has begun
-        server.end(signal.SIGKILL)
-    server = ServerProcess(tmp_path)
-    async with (await Wire.connect(server.address)).stream as stream:
-        wire, found = Wire(stream), []
-        with trio.fail_after(30):
-            while {record.body for record in found} != bodies:
-                found += await read(wire, offset=len(found))
+    with ServerProcess(tmp_path, properties) as server:
+        async with (await Wire.connect(server.address)).stream as stream:
+            wire = Wire(stream)
+            for body in bodies:
+                level = 1 + int(body[1:]) % 2
+                await send(wire, "Topic", body, properties=f"DELAY\x01{level}\x02")
+            await read(wire)  # level 1 has begun
+            server.end(signal.SIGKILL)
+    with ServerProcess(tmp_path, properties) as server:
+        async with (await Wire.connect(server.address)).stream as stream:
+            wire, found = Wire(stream), []
+            with trio.fail_after(30):
+                while {record.body for record in found} != bodies:
+                    found += await read(wire, offset=len(found))
+        assert server.end(signal.SIGTERM) == 0
     assert len(found) <= 300, "only level 1 was delivered before the kill, so at most twice"
-    assert server.end(signal.SIGTERM) == 0

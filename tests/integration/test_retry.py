@@ -3,12 +3,15 @@
 Replies and stored properties were compared with a RocketMQ 5.5.0 broker given the same requests.
 """
 
+import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import trio
 
-from integration.wire import pull, send, send_fields
+from integration.server_process import ServerProcess
+from integration.wire import Wire, pull, send, send_fields
 from pyritemq.compat.message_id import make_message_id
 from pyritemq.compat.versions import version_ordinal
 from pyritemq.protocol.codes import RequestCode, ResponseCode
@@ -63,6 +66,30 @@ async def send_back(wire, record, *, group="g", level=0, times_max=16, **more):
     }
     given = {name: value for name, value in fields.items() if value is not None}
     return await wire.call(RequestCode.CONSUMER_SEND_MSG_BACK, given)
+
+
+@pytest.mark.slow
+async def test_what_was_taken_back_survives_kill_9(tmp_path):
+    """Acknowledged before the kill, due after it: nothing is lost, and nothing comes twice."""
+    properties = {"messageDelayLevel": "1s 1s 3s"}
+    bodies = [b"m%d" % index for index in range(32)]
+    with ServerProcess(tmp_path, properties) as server:
+        async with (await Wire.connect(server.address)).stream as stream:
+            wire = Wire(stream)
+            for body in bodies:
+                await send(wire, "Topic", body)
+            for record in decode_records(bytes((await pull(wire, "Topic")).body)):
+                assert (await send_back(wire, record)).code == ResponseCode.SUCCESS
+            server.end(signal.SIGKILL)
+    with ServerProcess(tmp_path, properties) as server:
+        async with (await Wire.connect(server.address)).stream as stream:
+            wire, found = Wire(stream), []
+            with trio.fail_after(30):
+                while len(found) < len(bodies):
+                    reply = await pull(wire, "%RETRY%g", 0, len(found), wait_ms=10_000)
+                    found += [record.body for record in decode_records(bytes(reply.body))]
+        assert server.end(signal.SIGTERM) == 0
+    assert found == bodies
 
 
 def alter_group(server, **changes):
