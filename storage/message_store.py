@@ -251,7 +251,7 @@ class MessageStore:
                 self._deletions.begin(found, self.commit_log.max_offset)
                 for topic in found:
                     self.queues.delete_topic(topic)
-            self.persist()
+            self._persist_queues()
             self._deletions.end()
         return len(found)
 
@@ -312,10 +312,14 @@ class MessageStore:
             self.checkpoint.physic_msg_timestamp = last.store_timestamp
 
     def persist(self) -> None:
-        """Make CommitLog and ConsumeQueues durable, in this order; then write the checkpoint."""
+        """Make index, CommitLog and ConsumeQueues durable; then write the checkpoint."""
+        self.index.sync()
+        self._persist_queues()
+
+    def _persist_queues(self) -> None:
+        """CommitLog first: a unit on disk whose record is not would be worse than none."""
         last = self.commit_log.last
         self.flush()
-        self.index.sync()
         with self._flush_lock:
             self.queues.write_out()
             self.queues.sync()
