@@ -19,6 +19,7 @@ Both the send lane (new blocks) and the flusher (old blocks) replace the tuple: 
 
 import threading
 from bisect import bisect_right
+from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
 from struct import Struct
@@ -34,12 +35,47 @@ UNIT_SIZE: Final = 20
 BLANK_SIZE: Final = 0x7FFFFFFF  # the size in units that stand before the first message of a queue
 BLANK_UNIT: Final = UNIT.pack(0, BLANK_SIZE, 0)
 
+BLANKS_READ: Final = 1024  # ours: units read at once while passing over blanks
 BLOCK_UNITS_MIN: Final = 16  # ours: most of 50,000 queues hold a few messages
 BLOCK_UNITS_MAX: Final = 128  # ours: a queue that was busy once keeps 2.5 KB
 BLOCKS_KEPT_MAX: Final = 64  # ours: written blocks that stay for readers close behind
 
 _Block = tuple[int, bytearray]  # queue offset of the first unit, units
 _base = itemgetter(0)
+
+
+ReadUnits = Callable[[int, int], bytes | memoryview]
+"""Units from an offset on, at most so many, and at least one."""
+
+
+def first_live(read: ReadUnits, low: int, high: int, *, min_phy_offset: int) -> int:
+    """The first unit in [low, high) whose record is still in the CommitLog; high if there is none.
+
+    ConsumeQueue.correctMinOffset, except that blanks are passed over: Java counts those before a
+    queue's first message as messages when the CommitLog starts at 0. Blanks also lie where messages
+    were lost, so one in the middle says nothing: the next unit that is none decides.
+    """
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        found, phy_offset = _next_real(read, middle, high)
+        if found < high and phy_offset < min_phy_offset:
+            low = found + 1
+        else:
+            high = middle
+    return _next_real(read, low, end)[0]
+
+
+def _next_real(read: ReadUnits, offset: int, end: int) -> tuple[int, int]:
+    """Offset of the next unit that is no blank, and where its record lies; else (end, -1)."""
+    count = 1
+    while offset < end:
+        for phy_offset, size, _ in UNIT.iter_unpack(read(offset, min(count, end - offset))):
+            if size != BLANK_SIZE:
+                return offset, phy_offset
+            offset += 1
+        count = BLANKS_READ
+    return end, -1
 
 
 class ConsumeQueue:
@@ -203,15 +239,9 @@ class ConsumeQueue:
 
     def correct_min_offset(self, min_phy_offset: int) -> None:
         """Move the first offset to the first unit whose record is still there."""
-        low, high = self.min_offset, self.max_offset
-        while low < high:
-            middle = (low + high) // 2
-            phy_offset, size, _ = UNIT.unpack(self.units(middle, 1))
-            if phy_offset < min_phy_offset or size == BLANK_SIZE:
-                low = middle + 1
-            else:
-                high = middle
-        self.min_offset = low
+        self.min_offset = first_live(
+            self.units, self.min_offset, self.max_offset, min_phy_offset=min_phy_offset
+        )
 
     def _drop_blocks(self) -> None:
         with self._lock:

@@ -5,7 +5,7 @@ crash recovery calls it for every queue. The end is found by bisection: units co
 they have a size and point below `limit`, the offset from which recovery derives units anew.
 """
 
-from pyritemq.storage.consume_queue import BLANK_SIZE, UNIT, UNIT_SIZE, ConsumeQueue
+from pyritemq.storage.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue, first_live
 from pyritemq.storage.disk import Disk, DiskFile
 from pyritemq.storage.errors import StoreCorruptError
 from pyritemq.storage.file_cache import FileCache
@@ -79,19 +79,12 @@ class QueueLoader:
             file.resize(queue.file_size)
 
     def _min_offset(self, queue: ConsumeQueue, starts: list[int], end: int) -> int:
-        """The first unit whose record is still in the CommitLog; end if there is none.
+        """The first unit whose record is still in the CommitLog; end if there is none."""
 
-        ConsumeQueue.correctMinOffset, except that the blanks before a queue's first message are
-        passed over: Java counts them as messages when the CommitLog starts at 0.
-        """
-        low, high = (starts[0], end) if starts else (end, end)
-        while low < high:
-            middle = (low + high) // 2
-            file = self._files.open(queue.file_path(middle))
-            position = middle % queue.file_units * UNIT_SIZE
-            phy_offset, size, _ = UNIT.unpack(file.read_at(position, UNIT_SIZE))
-            if phy_offset < self.min_phy_offset or size == BLANK_SIZE:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        def read(offset: int, count: int) -> bytes:
+            file = self._files.open(queue.file_path(offset))
+            index = offset % queue.file_units
+            return file.read_at(index * UNIT_SIZE, min(count, queue.file_units - index) * UNIT_SIZE)
+
+        low = starts[0] if starts else end
+        return first_live(read, low, end, min_phy_offset=self.min_phy_offset)

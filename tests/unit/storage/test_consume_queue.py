@@ -12,6 +12,7 @@ from pyritemq.storage.consume_queue import (
     BLOCKS_KEPT_MAX,
     UNIT,
     ConsumeQueue,
+    first_live,
 )
 from pyritemq.storage.errors import DiskFullError, StoreCorruptError
 from pyritemq.storage.file_cache import FileCache
@@ -232,3 +233,18 @@ def test_readers_see_whole_units_while_the_others_write_and_flush(disk):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("blanks", [range(50), range(40, 60), range(95, 100), (50,), (99,), ()])
+@pytest.mark.parametrize("first", [0, 1, 45, 50, 55, 99, 100])
+def test_blanks_wherever_they_lie_do_not_hide_the_first_live_unit(blanks, first):
+    """A repaired store has blanks in the middle; bisection must not take them for the beginning."""
+    units = [UNIT.pack(number * 100, 100, 0) for number in range(100)]
+    for number in blanks:
+        units[number] = UNIT.pack(0, BLANK_SIZE, 0)
+    live = [number for number in range(first, 100) if number not in blanks]
+
+    def read(offset, count):
+        return b"".join(units[offset : offset + count])
+
+    assert first_live(read, 0, 100, min_phy_offset=first * 100) == (live or [100])[0]
