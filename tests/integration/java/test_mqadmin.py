@@ -22,6 +22,8 @@ from pyritemq.conformance.traffic import received_messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyritemq.conformance.clients import RunningClient
+
     Run = Callable[[str], str]
 
 TOPIC, GROUP = "TopicTest", "please_rename_unique_group_name_4"
@@ -36,6 +38,7 @@ class World(NamedTuple):
 
     cluster: Cluster
     run: Run
+    consumer: RunningClient
     client_id: str
     message_id: str
 
@@ -64,7 +67,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         message = re.search(r"offsetMsgId=(\w+)", producer.output())
         assert client is not None, online
         assert message is not None
-        yield World(cluster, run, client[1], message[1])
+        yield World(cluster, run, consumer, client[1], message[1])
 
 
 def check(output: str, *patterns: str) -> None:
@@ -290,3 +293,23 @@ def test_exports_are_written(world: World, tmp_path: Path) -> None:
         said = world.run(f"{command} -n {{ns}} -c DefaultCluster -f {tmp_path}")
         check(said, rf"export {tmp_path}/{word}\.json success|write .* success|success")
         assert (tmp_path / f"{word}.json").stat().st_size > 2
+
+
+def test_a_message_is_found_by_its_id_and_consumed_directly(world: World) -> None:
+    shown = world.run(f"queryMsgById -n {{ns}} -t {TOPIC} -i {world.message_id}")
+    check(shown, rf"^OffsetID:\s+{world.message_id}", r"^Tags:\s+\[?TagA")
+    told = f"queryMsgById -n {{ns}} -t {TOPIC} -i {world.message_id} -g {GROUP} "
+    check(world.run(told + f"-d {world.client_id}"), r"consumeResult=CR_SUCCESS")
+    check(world.run(told + "-d nobody"), r"nobody")
+
+
+def test_an_online_group_that_is_reset_consumes_again(world: World) -> None:
+    """Last: it moves the group that the other tests look at."""
+    before = len(received_messages(world.consumer.output()))
+    world.run(f"resetOffsetByTime -n {{ns}} -g {GROUP} -t {TOPIC} -s 0")
+
+    def again(text: str) -> bool:
+        return len(received_messages(text)) >= before + SENT
+
+    output = wait_until(world.consumer, again, timeout=SECONDS)
+    assert len(received_messages(output)) >= before + SENT
