@@ -16,8 +16,9 @@ after destroyMapedFileIntervalForcibly is told about, since its space is not fre
 """
 
 import logging
-import time
+import threading
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyritemq.storage.commit_log import CommitLog
@@ -74,7 +75,7 @@ def judge_space(log_ratio: float, queues_ratio: float, at: Levels) -> Space:
 
 def is_delete_hour(delete_when: str, now_ms: int) -> bool:
     """Whether the hour, in the server's zone, is one of deleteWhen's ("04", "02;14")."""
-    hour = time.localtime(now_ms / 1000).tm_hour
+    hour = datetime.fromtimestamp(now_ms / 1000).astimezone().hour
     return any(int(part) == hour for part in delete_when.split(";") if part.strip().isdigit())
 
 
@@ -108,6 +109,7 @@ class Expiry:
         self._now_ms = now_ms
         self._due_ms = now_ms() + FIRST_DELAY_MS
         self._manual_rounds = 0
+        self._pause = threading.Event()  # never set: it only waits
         self._queues_cleaned_to = 0
         self._held: list[tuple[weakref.ref[object], str, int]] = []
         self._held_due_ms = 0
@@ -170,7 +172,8 @@ class Expiry:
             _log.warning("disk will be full soon, but no file may be deleted")
         for number, file in enumerate(files):
             if number:
-                time.sleep(config.delete_commit_log_files_interval_ms / 1000)
+                # freeing a large file is work for the disk, which others want, too
+                self._pause.wait(config.delete_commit_log_files_interval_ms / 1000)
             try:
                 self._log.files.drop_first(file)
             except OSError as error:  # Java: a hanged file; it is tried again in the next round
