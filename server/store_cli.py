@@ -156,6 +156,8 @@ def _print_check(report: CheckReport) -> None:
     )
     if not report.clean_stop:
         click.echo("the server was not stopped cleanly: its next start recovers the store")
+    if report.torn:
+        click.echo(report.torn)
     if report.behind:
         click.echo(f"{report.behind} messages get their units at the next start")
     for problem in report.problems:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from pyritemq.protocol.record import MAGIC_V1, MAGIC_V2, TRANSACTION_PREPARED
-from pyritemq.server.store_tools import log_paths
+from pyritemq.protocol.record import MAGIC_V1, TRANSACTION_PREPARED
+from pyritemq.server.store_tools import find_record, is_record, log_paths
 from pyritemq.storage.errors import StoreUnusableError
 from pyritemq.storage.mapped_file import MappedFile, file_name
 from pyritemq.storage.message_store import MessageStore
@@ -49,9 +49,7 @@ if TYPE_CHECKING:
 STAND_IN_TOPIC = b"_"
 STAND_IN_MIN = HEAD_V4.size + len(topic_field(STAND_IN_TOPIC)) + LENGTH_I16.size
 HOST = bytes(8)
-SEARCH_BYTES = 1 << 20
 INDEX_STEP_BYTES = 64 << 20
-_MAGICS = [magic.to_bytes(4, "big", signed=True) for magic in (MAGIC_V1, MAGIC_V2)]
 
 
 @dataclass(slots=True)
@@ -84,34 +82,6 @@ def pack_stand_in(size: int, phy_offset: int, timestamp: int) -> bytes:
     return head + body + topic_field(STAND_IN_TOPIC) + LENGTH_I16.pack(0)
 
 
-def find_record(file: MappedFile, position: int) -> int | None:
-    """Position of the next whole record or filler; a record also says itself where it lies."""
-    while position < file.size:
-        chunk = bytes(file.view[position : position + SEARCH_BYTES + 8])
-        hits = sorted(hit for magic in _MAGICS for hit in _find_all(chunk, magic))
-        for hit in hits:
-            start = position + hit - 4
-            if start >= 0 and _is_record(file, start):
-                return start
-        position += SEARCH_BYTES
-    return None
-
-
-def _find_all(chunk: bytes, magic: bytes) -> list[int]:
-    found = []
-    at = chunk.find(magic, 4)
-    while at >= 0:
-        found.append(at)
-        at = chunk.find(magic, at + 1)
-    return found
-
-
-def _is_record(file: MappedFile, position: int) -> bool:
-    offset = file.from_offset + position
-    found = check_record(file.view, position, phy_offset=offset, check_crc=True)
-    return isinstance(found, CheckedRecord)
-
-
 class Repair:
     """One repair of one CommitLog."""
 
@@ -125,7 +95,7 @@ class Repair:
         """Raises StoreUnusableError for a file that is larger than the others."""
         files = self._whole_files()
         for index, file in enumerate(files):
-            has_followers = any(_is_record(later, 0) for later in files[index + 1 :])
+            has_followers = any(is_record(later, 0) for later in files[index + 1 :])
             self._mend_file(file, progress, has_followers=has_followers)
         return self.report
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from pyritemq.protocol.record import MAGIC_V1, MAGIC_V2
 from pyritemq.storage.consume_queue import UNIT, UNIT_SIZE
 from pyritemq.storage.deletions import TopicDeletions
 from pyritemq.storage.derive import derive_tags_code, is_in_queue, parse_delay_levels
@@ -32,9 +33,15 @@ if TYPE_CHECKING:
 PROBLEMS_MAX = 100
 """More are counted, not kept: a broken queue has as many as messages."""
 
+SEARCH_BYTES = 1 << 20
+"""Read at once while looking for the next record behind damage."""
+
 WINDOW_UNITS = 512
 WINDOWS_MAX = 4096
 """Units read at once, and for how many queues they are kept: 40 MB at most."""
+
+
+_MAGICS = [magic.to_bytes(4, "big", signed=True) for magic in (MAGIC_V1, MAGIC_V2)]
 
 
 @contextmanager
@@ -92,6 +99,7 @@ class CheckReport:
     units: int = 0
     clean_stop: bool = True
     behind: int = 0  # records whose unit a start after a crash will derive
+    torn: str = ""  # where a crash left half a record
     problem_count: int = 0
     problems: list[str] = field(default_factory=list)
 
@@ -135,6 +143,34 @@ def records(files: list[MappedFile], progress: Progress) -> Iterator[Found]:
             position += found.size
             progress(found.size)
         progress(file.size - position)
+
+
+def find_record(file: MappedFile, position: int) -> int | None:
+    """Position of the next whole record or filler; a record also says itself where it lies."""
+    while position < file.size:
+        chunk = bytes(file.view[position : position + SEARCH_BYTES + 8])
+        hits = sorted(hit for magic in _MAGICS for hit in _find_all(chunk, magic))
+        for hit in hits:
+            start = position + hit - 4
+            if start >= 0 and is_record(file, start):
+                return start
+        position += SEARCH_BYTES
+    return None
+
+
+def _find_all(chunk: bytes, magic: bytes) -> list[int]:
+    found = []
+    at = chunk.find(magic, 4)
+    while at >= 0:
+        found.append(at)
+        at = chunk.find(magic, at + 1)
+    return found
+
+
+def is_record(file: MappedFile, position: int) -> bool:
+    offset = file.from_offset + position
+    found = check_record(file.view, position, phy_offset=offset, check_crc=True)
+    return isinstance(found, CheckedRecord)
 
 
 class StoreCheck:
@@ -208,12 +244,15 @@ class StoreCheck:
         return b"" if found is None else found[1]
 
     def _check_end(self, file: MappedFile, position: int, bad: BadRecord, *, is_last: bool) -> None:
-        """Zeroes are how the last file ends; anything else is damage, or a torn write."""
+        """Zeroes are how the last file ends, and half a record is how it ends after a crash."""
         if is_last and not bad.reason:
             return
-        self.report.add(
-            f"{file.path}: damaged at position {position} ({bad.reason or 'a record is missing'})"
-        )
+        place = f"{file.path}: damaged at position {position}"
+        is_torn = is_last and not self.report.clean_stop and find_record(file, position + 1) is None
+        if is_torn:
+            self.report.torn = f"{place} by the crash ({bad.reason}): the next start cuts it off"
+        else:
+            self.report.add(f"{place} ({bad.reason or 'a record is missing'})")
 
     def _check_queue_files(self) -> None:
         file_size = self._config.consume_queue_file_units * UNIT_SIZE
@@ -224,7 +263,8 @@ class StoreCheck:
             for path in folder.iterdir():
                 if is_file_name(path.name) and path.stat().st_size != file_size:
                     self.report.add(f"{path}: {path.stat().st_size} bytes, not {file_size}")
-            self._check_beyond(folder)
+            if self.report.clean_stop:  # after a crash the start drops such units
+                self._check_beyond(folder)
 
     def _check_beyond(self, folder: Path) -> None:
         """A unit behind that of the last message points to nothing."""

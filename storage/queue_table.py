@@ -5,12 +5,14 @@ queue or does not. The send lane asks for a queue to write to (find_or_create), 
 read (find). The flusher takes the queues that were written to from `dirty`.
 """
 
+import logging
 import threading
 from collections import deque
 from pathlib import Path
 
 from pyritemq.storage.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue
 from pyritemq.storage.disk import Disk
+from pyritemq.storage.errors import StoreCorruptError
 from pyritemq.storage.file_cache import FileCache
 from pyritemq.storage.mapped_file import file_name, is_file_name
 from pyritemq.storage.queue_ends import QueueEnds
@@ -19,6 +21,8 @@ from pyritemq.storage.queue_loader import QueueLoader
 SYNC_EACH_MAX = 256  # ours: with more queues to sync, syncing the file system once is quicker
 
 QueueKey = tuple[bytes, int]
+
+_log = logging.getLogger(__name__)
 
 
 class QueueTable:
@@ -157,7 +161,10 @@ class QueueTable:
         with self._lock:
             opened = list(self.queues.values())
         for queue in opened:
-            queue.correct_min_offset(min_phy_offset)
+            try:
+                queue.correct_min_offset(min_phy_offset)
+            except StoreCorruptError as error:  # a lost file, or a topic that is being deleted
+                _log.warning("first offset not corrected reason=%s", error)
         for key in self.all_keys():
             self._delete_expired_files(self._make(*key), min_phy_offset)
 

@@ -84,6 +84,16 @@ def test_check_names_file_and_position_of_damage(root):
     assert f"{log_file(root)}: damaged at position {starts[3]} (the body does not" in result.stdout
 
 
+def test_half_a_record_at_the_end_is_no_problem_after_a_crash(root):
+    starts = filled(root, count=10, stop="kill")
+    change(log_file(root), starts[-1] + 50, bytes(200))
+    result = run("check", root)
+    assert result.exit_code == OK, result.output
+    assert f"damaged at position {starts[-1]} by the crash" in result.stdout
+    assert run("repair", root).exit_code == OK
+    assert numbers(root) == list(range(9))
+
+
 def test_check_finds_queues_that_disagree(root):
     filled(root)
     folder = root / "consumequeue" / "T"
