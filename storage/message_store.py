@@ -312,7 +312,8 @@ class MessageStore:
             self.checkpoint.physic_msg_timestamp = last.store_timestamp
 
     def persist(self) -> None:
-        """Make index, CommitLog and ConsumeQueues durable; then write the checkpoint."""
+        """Make CommitLog, index and ConsumeQueues durable, in this order; then the checkpoint."""
+        self.flush()
         self.index.sync()
         self._persist_queues()
 
