@@ -166,3 +166,14 @@ async def test_queues_of_unknown_topics_are_cleaned_on_request(server):
     reply = await wire.call(RequestCode.CLEAN_UNUSED_TOPIC)
     assert reply.code == ResponseCode.SUCCESS
     assert server.broker.broker.store.topics() == {"Kept"}
+
+
+async def test_message_of_a_broker_with_an_ipv6_address_is_viewed_by_its_longer_id(server):
+    server.broker.broker.advertise("::1", 10911)
+    wire = await server.connect()
+    sent = await send(wire, "Orders", b"one")
+    message_id = parse_message_id(sent.ext_fields["msgId"])
+    assert (str(message_id.ip), message_id.port) == ("::1", 10911)
+    reply = await wire.call(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": message_id.phy_offset})
+    (record,) = records(reply.body)
+    assert record.body == b"one"
