@@ -46,6 +46,9 @@ logger = logging.getLogger(__name__)
 TICK_MS = 100
 """Java's DELAY_FOR_A_WHILE: how long a new message, or a jump of the clock, may go unseen."""
 
+PAUSE_MS = 10
+"""Ours: the rest after a delivery, so that a steady stream is delivered in batches."""
+
 FAILURE_SECONDS = 10
 """Java's DELAY_FOR_A_PERIOD: the pause after a failure that nobody foresaw."""
 
@@ -110,6 +113,7 @@ class DelayedDelivery:
         self._put = put
         self._now_ms = now_ms
         self._in_thread = in_thread
+        self._level_free = trio.Event()
         self._levels = [_Level(n, delay_ms) for n, delay_ms in enumerate(levels_ms, start=1)]
 
     async def run(self) -> None:
@@ -130,7 +134,15 @@ class DelayedDelivery:
                         nursery.start_soon(self._deliver, level)
                     else:
                         wait_ms = min(wait_ms, left_ms)
-                await trio.sleep(wait_ms / 1000)
+                await self._wait(wait_ms)
+
+    async def _wait(self, wait_ms: int) -> None:
+        """Until the time has passed, or a level has become free that may be due earlier."""
+        with trio.move_on_after(wait_ms / 1000):
+            await self._level_free.wait()
+        if self._level_free.is_set():
+            self._level_free = trio.Event()
+            await trio.sleep(PAUSE_MS / 1000)
 
     def _time_left_ms(self, level: _Level, now_ms: int) -> int:
         """Until the level needs a look; memory only."""
@@ -159,6 +171,7 @@ class DelayedDelivery:
             await trio.sleep(FAILURE_SECONDS)
         finally:
             level.busy = False
+            self._level_free.set()
 
     def _look(self, level: _Level) -> _Due:
         """Read what is due, at most a batch; in a thread."""
