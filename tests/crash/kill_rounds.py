@@ -17,8 +17,18 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from crash.load import QUEUES, TOPIC, Acked, Connection, Producer
+from crash.load import (
+    GROUP,
+    QUEUES,
+    TOPIC,
+    Acked,
+    Committer,
+    Connection,
+    Producer,
+    offset_fields,
+)
 from integration.wire import pull_fields
+from pyritemq.compat import fastjson
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.record import decode_records
 from pyritemq.server.store_tools import StoreCheck, guess_sizes, locked
@@ -46,6 +56,7 @@ class ServerProcess:
             "flushConsumeQueueThoroughInterval=700\n"
             "flushIntervalConsumeQueue=100\n"
             "flushIntervalCommitLog=100\n"
+            "flushConsumerOffsetInterval=100\n"
         )
         command = [sys.executable, "-m", "pyritemq.server", "serve", "-c", str(conf)]
         command += ["--store", str(folder / "store"), "--listen", "127.0.0.1"]
@@ -76,6 +87,9 @@ class KillRounds:
         self._flush = flush
         self._random = random.Random(seed)
         self.acked: dict[tuple[int, int], bytes] = {}
+        self._committed = 0
+        self.persisted_rounds = 0
+        self._persisted: dict[int, int] = {}
         self._checked = dict.fromkeys(range(QUEUES), 0)  # seen again after a restart, up to here
 
     def run(self, rounds: int) -> None:
@@ -100,13 +114,28 @@ class KillRounds:
             producer.start()
         for producer in producers:
             assert producer.busy.wait(20), "no send was answered"
-        producers[0].join(self._random.uniform(0, LOAD_SECONDS_MAX))
+        committer = Committer(server.port, self._committed)
+        committer.start()
+        # the first round is long enough for offsets to be saved
+        shortest = 0 if number else LOAD_SECONDS_MAX / 2
+        producers[0].join(self._random.uniform(shortest, LOAD_SECONDS_MAX))
         server.end(signal.SIGKILL)
         for producer in producers:
             producer.join(20)
             assert not producer.refused, producer.refused[:3]
             for acked in producer.acked:
                 self._add(acked)
+        committer.join(20)
+        self._committed = committer.committed
+        self._persisted = self._read_offsets()
+        self.persisted_rounds += bool(self._persisted)
+
+    def _read_offsets(self) -> dict[int, int]:
+        """What the server had saved when it died."""
+        path = self._folder / "store" / "config" / "consumerOffset.json"
+        table = fastjson.loads(path.read_bytes())["offsetTable"] if path.exists() else {}
+        saved = table.get(f"{TOPIC}@{GROUP}", {})
+        return {int(queue_id): offset for queue_id, offset in saved.items()}
 
     def _add(self, acked: Acked) -> None:
         place = (acked.queue_id, acked.queue_offset)
@@ -123,8 +152,18 @@ class KillRounds:
                     if acked_queue == queue_id and offset >= start:
                         assert served.get(offset) == body, f"queue {queue_id}, offset {offset}"
                 self._checked[queue_id] = start + len(served)
+                self._check_offset(connection, queue_id)
         finally:
             connection.close()
+
+    def _check_offset(self, connection: Connection, queue_id: int) -> None:
+        """A committed offset is what was saved, or newer, but nothing that nobody committed."""
+        if queue_id in self._persisted:
+            fields = offset_fields(queue_id)
+            reply = connection.call(RequestCode.QUERY_CONSUMER_OFFSET, fields)
+            assert reply.code == ResponseCode.SUCCESS, reply.remark
+            found = int(reply.ext_fields["offset"])
+            assert self._persisted[queue_id] <= found <= self._committed
 
     def _read_queue(self, connection: Connection, queue_id: int, offset: int) -> dict[int, bytes]:
         bodies: dict[int, bytes] = {}

@@ -1,7 +1,7 @@
-"""A bounded producer for crash tests: plain sockets, a few connections, a few sends in flight.
+"""Bounded clients for crash tests: plain sockets, a few connections, a few requests in flight.
 
-It never stops by itself: it sends until its server dies, and remembers which sends were answered
-with SEND_OK, and what each answer said.
+They never stop by themselves: they work until their server dies, and remember what was answered:
+which sends with SEND_OK, and which offsets were committed.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import socket
 import threading
 from typing import NamedTuple
 
-from integration.wire import send_fields
+from integration.wire import pull_fields, send_fields
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.command import Command
 from pyritemq.protocol.frames import FrameDecoder
 
 TOPIC = "Crash"
+GROUP = "committers"
 QUEUES = 4
 IN_FLIGHT = 16
 TIMEOUT_SECONDS = 20
@@ -101,3 +102,32 @@ class Producer(threading.Thread):
             return
         self.acked.append(Acked(body, queue_id, int(reply.ext_fields["queueOffset"])))
         self.busy.set()
+
+
+class Committer(threading.Thread):
+    """Commits ever higher offsets of one group over one connection until the server dies."""
+
+    def __init__(self, port: int, start: int) -> None:
+        super().__init__(daemon=True)
+        self._connection = Connection(port)
+        self.committed = start  # acknowledged, or asked for when the server died
+
+    def run(self) -> None:
+        try:
+            # a pull makes the group known
+            fields = pull_fields(TOPIC, 0, 0, group=GROUP, count=1)
+            self._connection.call(RequestCode.PULL_MESSAGE, fields)
+            while True:
+                self.committed += 1
+                for queue_id in range(QUEUES):
+                    fields = offset_fields(queue_id) | {"commitOffset": self.committed}
+                    reply = self._connection.call(RequestCode.UPDATE_CONSUMER_OFFSET, fields)
+                    assert reply.code == ResponseCode.SUCCESS, reply.remark
+        except (OSError, EOFError):
+            return
+        finally:
+            self._connection.close()
+
+
+def offset_fields(queue_id: int) -> dict[str, object]:
+    return {"consumerGroup": GROUP, "topic": TOPIC, "queueId": queue_id}

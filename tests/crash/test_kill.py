@@ -11,6 +11,7 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path, flush, 
     killing = KillRounds(tmp_path, flush, seed)
     killing.run(rounds)
     assert len(killing.acked) > rounds
+    assert killing.persisted_rounds > 0, "no offset was ever saved: the rounds are too short"
     report = killing.check_store()
     print(f"{flush}: {rounds} rounds, {len(killing.acked)} acknowledged, {report}")
     assert report.problems == []
