@@ -36,7 +36,8 @@ def _host(v6_flag: int) -> "Construct[Any, Any]":
 def _record_size(record: Any) -> int:  # noqa: ANN401 - construct's context
     born = HostV6 if record.sys_flag & BORNHOST_V6 else HostV4
     store = HostV6 if record.sys_flag & STOREHOSTADDRESS_V6 else HostV4
-    fixed = 4 * 5 + 8 * 2 + 4 + 8 + born.sizeof() + 8 + store.sizeof() + 4 + 8
+    hosts = int(born.sizeof()) + int(store.sizeof())
+    fixed = 4 * 5 + 8 * 2 + 4 + 8 + 8 + hosts + 4 + 8
     topic_length_size = 2 if record.magic == MAGIC_V2 else 1
     texts = 4 + len(record.body) + topic_length_size + len(record.topic) + 2
     return fixed + texts + len(record.properties)

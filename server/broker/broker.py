@@ -163,13 +163,16 @@ class Broker:
             task_status.started()
 
     def close(self) -> None:
-        """Write everything down; the last call, when no lane runs any more."""
-        self.topics.persist()
-        self.groups.persist()
-        self.offsets.persist()
-        self.filters.persist()
-        self.delays.persist()
-        self.store.close()
+        """Write everything down; the last call, when no lane runs any more.
+
+        What cannot be written, on a full disk say, is logged and keeps nothing else from it.
+        """
+        parts = (self.topics, self.groups, self.offsets, self.filters, self.delays)
+        for save in (*(part.persist for part in parts), self.store.close):
+            try:
+                save()
+            except (OSError, StorageError) as error:
+                logger.error("not saved at stop work=%s reason=%s", save.__qualname__, error)
 
     def _scan_clients(self) -> None:
         self.producers.scan()
