@@ -19,9 +19,19 @@ from pyritemq.compat.conf.settings import ConfigError, Settings
 from pyritemq.compat.namesrv_conf import NamesrvConfig
 from pyritemq.compat.properties_file import parse_properties
 from pyritemq.server import lifecycle, log, store_cli
+from pyritemq.server.cli_options import (
+    ADVERTISE,
+    FRAME_MAX,
+    HELP,
+    LISTEN,
+    LOG_LEVEL,
+    METRICS_PORT,
+    STORE,
+    config_file,
+    port,
+)
 from pyritemq.server.host import host_facts
 from pyritemq.server.listener import AddressInUse
-from pyritemq.server.remoting_server import FRAME_MAX_BYTES
 from pyritemq.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -29,17 +39,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-LEVELS = click.Choice(["debug", "info", "warning", "error"])
-FRAME_MAX = click.option(
-    "--frame-max",
-    type=click.IntRange(min=1024),
-    default=FRAME_MAX_BYTES,
-    show_default=True,
-    metavar="BYTES",
-    help="The largest frame that is read; a longer one closes its connection.",
-)
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
-HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 def _default_store() -> Path:
@@ -139,37 +139,14 @@ main.add_command(store_cli.store)
 
 
 @main.command(context_settings=HELP)
-@click.option(
-    "--store",
-    type=click.Path(),
-    default=None,
-    metavar="DIR",
-    help="Where messages are kept.  [default: ~/.local/share/pyritemq/store]",
-)
-@click.option(
-    "--listen", default=None, metavar="HOST", help="Address to listen on.  [default: 0.0.0.0]"
-)
-@click.option(
-    "--namesrv-port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    metavar="PORT",
-    help="Name server's port; 0 takes a free one.  [default: 9876]",
-)
-@click.option(
+@STORE
+@LISTEN
+@port("--namesrv-port", "Name server's port; 0 takes a free one.  [default: 9876]")
+@port(
     "--broker-port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    metavar="PORT",
-    help="Broker's port; 0 takes a free one.  The VIP channel is two below.  [default: 10911]",
+    "Broker's port; 0 takes a free one.  The VIP channel is two below.  [default: 10911]",
 )
-@click.option(
-    "--advertise",
-    default=None,
-    metavar="HOST[:PORT]",
-    help="The broker's address as clients shall see it, when it is not the one it "
-    "listens on: behind NAT, in a container, through a tunnel.",
-)
+@ADVERTISE
 @click.option(
     "--brokers",
     type=click.IntRange(1, 64),
@@ -178,24 +155,10 @@ main.add_command(store_cli.store)
     metavar="N",
     help="Number of broker processes, each with its own store and ports (10911, 10921 …).",
 )
-@click.option(
-    "-c",
-    "--config",
-    "config_path",
-    type=click.Path(),
-    default=None,
-    metavar="FILE",
-    help="A broker.conf with Java's property names.",
-)
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    metavar="PORT",
-    help="Serve Prometheus metrics at /metrics on this port.  [default: off]",
-)
+@config_file("-c", "--config", text="A broker.conf with Java's property names.")
+@METRICS_PORT
 @FRAME_MAX
-@click.option("--log-level", type=LEVELS, default="warning", show_default=True)
+@LOG_LEVEL
 @_plain_errors
 def serve(
     store: str | None,
@@ -233,34 +196,12 @@ def serve(
 
 
 @main.command(context_settings=HELP)
-@click.option(
-    "-c",
-    "--config",
-    "config_path",
-    type=click.Path(),
-    default=None,
-    metavar="FILE",
-    help="A namesrv.conf with Java's property names.",
-)
-@click.option(
-    "--listen", default=None, metavar="HOST", help="Address to listen on.  [default: 0.0.0.0]"
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    metavar="PORT",
-    help="Port; 0 takes a free one.  [default: 9876]",
-)
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    metavar="PORT",
-    help="Serve Prometheus metrics at /metrics on this port.  [default: off]",
-)
+@config_file("-c", "--config", text="A namesrv.conf with Java's property names.")
+@LISTEN
+@port("--port", "Port; 0 takes a free one.  [default: 9876]")
+@METRICS_PORT
 @FRAME_MAX
-@click.option("--log-level", type=LEVELS, default="warning", show_default=True)
+@LOG_LEVEL
 @_plain_errors
 def namesrv(
     config_path: str | None,
@@ -287,48 +228,15 @@ def namesrv(
     metavar="HOST:PORT[;…]",
     help="Name servers to register with.  [default: $NAMESRV_ADDR]",
 )
-@click.option(
-    "-c",
-    "--config",
-    "config_path",
-    type=click.Path(),
-    default=None,
-    metavar="FILE",
-    help="A broker.conf with Java's property names.",
-)
+@config_file("-c", "--config", text="A broker.conf with Java's property names.")
 @click.option("--name", default=None, help="The broker's name.  [default: the host's name]")
-@click.option(
-    "--store",
-    type=click.Path(),
-    default=None,
-    metavar="DIR",
-    help="Where messages are kept.  [default: ~/.local/share/pyritemq/store]",
-)
-@click.option(
-    "--listen", default=None, metavar="HOST", help="Address to listen on.  [default: 0.0.0.0]"
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    metavar="PORT",
-    help="Port; 0 takes a free one.  The VIP channel is two below.  [default: 10911]",
-)
-@click.option(
-    "--advertise",
-    default=None,
-    metavar="HOST[:PORT]",
-    help="The address as clients shall see it, when it is not the one listened on.",
-)
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    metavar="PORT",
-    help="Serve Prometheus metrics at /metrics on this port.  [default: off]",
-)
+@STORE
+@LISTEN
+@port("--port", "Port; 0 takes a free one.  The VIP channel is two below.  [default: 10911]")
+@ADVERTISE
+@METRICS_PORT
 @FRAME_MAX
-@click.option("--log-level", type=LEVELS, default="warning", show_default=True)
+@LOG_LEVEL
 @_plain_errors
 def broker(
     namesrv_addr: str | None,
@@ -355,15 +263,7 @@ def broker(
 
 
 @click.command(context_settings=HELP)
-@click.option(
-    "-c",
-    "--configFile",
-    "config_path",
-    type=click.Path(),
-    default=None,
-    metavar="FILE",
-    help="Name server config properties file.",
-)
+@config_file("-c", "--configFile", text="Name server config properties file.")
 @click.option("-n", "--namesrvAddr", "_namesrv_addr", default=None, hidden=True)
 @click.option(
     "-p", "--printConfigItem", "print_all", is_flag=True, help="Print all config items and exit."
@@ -380,15 +280,7 @@ def mqnamesrv(config_path: str | None, _namesrv_addr: str | None, print_all: boo
 
 
 @click.command(context_settings=HELP)
-@click.option(
-    "-c",
-    "--configFile",
-    "config_path",
-    type=click.Path(),
-    default=None,
-    metavar="FILE",
-    help="Broker config properties file.",
-)
+@config_file("-c", "--configFile", text="Broker config properties file.")
 @click.option(
     "-n",
     "--namesrvAddr",
