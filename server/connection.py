@@ -106,15 +106,29 @@ class Channel:
 
         Raises PeerGone, or TimeoutError when no response comes in time.
         """
-        opaque = command.opaque = next(_opaques) & 0x7FFFFFFF
-        answer = self._calls[opaque] = Future()
         try:
-            if self.closed:
-                raise PeerGone(self.remote_address)
-            self.post(command)
-            return answer.result(timeout_s)
+            return self.ask(command).result(timeout_s)
         finally:
-            self._calls.pop(opaque, None)
+            self.forget(command)
+
+    def ask(self, command: Command) -> Future[Command]:
+        """Ask the peer without waiting; from lane threads.  The future fails with PeerGone.
+
+        Whoever stops waiting calls `forget`.
+        """
+        opaque = command.opaque = next(_opaques) & 0x7FFFFFFF
+        answer: Future[Command] = Future()
+        self._calls[opaque] = answer
+        if self.closed:
+            if self._calls.pop(opaque, None) is not None:
+                answer.set_exception(PeerGone(self.remote_address))
+        else:
+            self.post(command)
+        return answer
+
+    def forget(self, command: Command) -> None:
+        """No longer wait for the response to a command of `ask`."""
+        self._calls.pop(command.opaque, None)
 
     def answered(self, response: Command) -> None:
         """Hand a response to the call that waits for it, if one does; on the loop."""

@@ -191,8 +191,9 @@ def broker_lane_sizes(config: BrokerConfig) -> dict[Lane, tuple[int, int]]:
     """Threads and capacity of each lane; the capacities are Java's settings.
 
     The send lane is the only writer of the CommitLog and so always has one thread.  The others have
-    few: Python threads add no speed, only room for reads that wait for a disk.  The admin lane has
-    more, since some of its requests ask a client and wait for up to ten seconds.
+    few: Python threads add no speed, only room for reads that wait for a disk.  The admin and reply
+    lanes have more, since their requests may ask a client and wait for up to ten seconds; threads
+    are started only when there is work for them.
     """
     return {
         Lane.SEND: (1, config.send_thread_pool_queue_capacity),
@@ -203,7 +204,10 @@ def broker_lane_sizes(config: BrokerConfig) -> dict[Lane, tuple[int, int]]:
         Lane.CONSUMER: (1, config.consumer_manager_thread_pool_queue_capacity),
         Lane.TRANSACTION: (1, config.end_transaction_pool_queue_capacity),
         Lane.ADMIN: (8, config.admin_broker_thread_pool_queue_capacity),
-        Lane.REPLY: (1, config.reply_thread_pool_queue_capacity),
+        Lane.REPLY: (
+            config.process_reply_message_thread_pool_nums,
+            config.reply_thread_pool_queue_capacity,
+        ),
         Lane.REPLICATION: (1, config.admin_broker_thread_pool_queue_capacity),
     }
 

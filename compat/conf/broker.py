@@ -59,7 +59,7 @@ class BrokerTable(Settings):
     lite_pull_message_thread_pool_nums: Int = from_host(lambda host: 16 + 2 * host.processors)
     ack_message_thread_pool_nums: Int = key(16, at_least=1)
     process_reply_message_thread_pool_nums: Int = from_host(
-        lambda host: 16 + 2 * host.processors, at_least=1
+        lambda host: 16 + 2 * host.processors, used=True, at_least=1
     )
     query_message_thread_pool_nums: Int = from_host(lambda host: 8 + host.processors, at_least=1)
     admin_broker_thread_pool_nums: Int = key(16, at_least=1)
@@ -188,7 +188,7 @@ class BrokerTable(Settings):
     transaction_op_msg_max_size: Int = 4096
     transaction_op_batch_interval: Int = 3000
     acl_enable: Bool = key(False, important=True)
-    store_reply_message_enable: Bool = True
+    store_reply_message_enable: Bool = key(True, used=True)
     enable_detail_stat: Bool = True
     auto_delete_unused_stats: Bool = True
     isolate_log_enable: Bool = False

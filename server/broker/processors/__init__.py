@@ -7,9 +7,21 @@ from pyritemq.server.broker.processors import (
     offsets,
     pull,
     query,
+    reply,
     send,
     send_back,
     topics,
 )
 
-__all__ = ["admin", "clients", "locks", "offsets", "pull", "query", "send", "send_back", "topics"]
+__all__ = [
+    "admin",
+    "clients",
+    "locks",
+    "offsets",
+    "pull",
+    "query",
+    "reply",
+    "send",
+    "send_back",
+    "topics",
+]

@@ -19,7 +19,7 @@ from pyritemq.server.registry import RequestRefused
 
 if TYPE_CHECKING:
     from pyritemq.compat.register_body import TopicConfig
-    from pyritemq.protocol.headers.send import SendFields
+    from pyritemq.protocol.headers.send import SendFields, SendMessageHeader
     from pyritemq.server.broker.broker import Broker
     from pyritemq.server.lanes import Outbox
     from pyritemq.server.registry import Request
@@ -59,7 +59,9 @@ def not_open_yet(broker: Broker) -> RequestRefused | None:
     return RequestRefused(ResponseCode.SYSTEM_ERROR, remark)
 
 
-def checked_topic(broker: Broker, request: Request[Any], header: SendFields) -> TopicConfig:
+def checked_topic(
+    broker: Broker, request: Request[Any], header: SendFields | SendMessageHeader
+) -> TopicConfig:
     """The topic of a send, made now if need be.  Raises RequestRefused."""
     name = header.topic
     topic = broker.topics.get(name)
@@ -83,7 +85,9 @@ def checked_topic(broker: Broker, request: Request[Any], header: SendFields) -> 
     return topic
 
 
-def _created_topic(broker: Broker, request: Request[Any], header: SendFields) -> TopicConfig:
+def _created_topic(
+    broker: Broker, request: Request[Any], header: SendFields | SendMessageHeader
+) -> TopicConfig:
     """The topic of a first send: made after the default topic that the client names."""
     name = header.topic
     wrong = names.topic_fault(name)
