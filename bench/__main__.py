@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.chart import draw
 from bench.drivers import CLIENT_FLAGS
-from bench.measure import Plan, run_server
+from bench.measure import PHASES, Plan, run_server
 from bench.summary import OURS, THEIRS, summarise, table
 from pyritemq.conformance.jars import JarsMissingError
 from pyritemq.conformance.processes import ChildError
@@ -48,6 +48,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--messages", type=int, help="messages of the measured send phase [400000]")
     parser.add_argument("--threads", type=int, help="sending threads [64]")
     parser.add_argument("--size", type=int, help="bytes of a message body [128]")
+    parser.add_argument("--phases", help=f"comma-separated, some of [{','.join(PHASES)}]")
     parser.add_argument("--quick", action="store_true", help="fewer messages: a look, not a result")
     parser.add_argument(
         "--out", type=Path, default=RESULTS, help="folder of results [bench/results]"
@@ -62,6 +63,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
     for name in ("messages", "threads", "size"):
         if getattr(options, name) is not None:
             chosen[name] = getattr(options, name)
+    if options.phases:
+        chosen["phases"] = tuple(options.phases.split(","))
     return Plan(**chosen)
 
 
@@ -133,6 +136,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the children are stopped too
     servers = options.servers.split(",")
     plan = plan_of(options)
+    unknown = {*servers} - {OURS, THEIRS} | {*plan.phases} - {*PHASES}
+    if unknown:
+        print(f"bench: no such server or phase: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory(prefix="pyritemq-bench-", dir=options.work) as work:
         try:
             rounds = run_rounds(servers, options.rounds, plan, Path(work))

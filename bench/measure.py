@@ -25,6 +25,7 @@ TOPIC = "BenchBacklog"
 LIVE_TOPIC = "BenchLive"
 """Not the Producer's default, BenchmarkTest, which a Java broker makes with 1024 queues at start:
 these are made by their first message, with 4 queues, as an application's topics are."""
+PHASES = ("send", "latency", "consume", "live")
 SETTLE_SECONDS = 2.0
 """Between ready and the first look at memory, and after each load: late threads come to rest."""
 
@@ -40,6 +41,7 @@ class Plan:
     live_messages: int = 200_000
     latency_messages: int = 60_000
     single_thread_messages: int = 6_000
+    phases: tuple[str, ...] = PHASES
 
 
 class Run:
@@ -57,10 +59,14 @@ class Run:
         time.sleep(SETTLE_SECONDS)
         self._memory("fresh")
         self._warm_up()
-        self._send()
-        self._latency()
-        self._consume_backlog()
-        self._live()
+        phases = {
+            "send": self._send,
+            "latency": self._latency,
+            "consume": self._consume_backlog,
+            "live": self._live,
+        }
+        for name in self._plan.phases:
+            phases[name]()
 
     def _memory(self, when: str) -> None:
         for field, name in (("VmRSS", "rss"), ("RssAnon", "rss_anon")):
