@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -181,6 +182,19 @@ def test_batch_is_stored_as_single_messages_side_by_side_in_one_queue(
             break
     assert [sorted(offsets) for offsets in by_queue(received).values()] == [[0, 1, 2]]
     assert not sent or set(sent) == set(received)
+
+
+def test_batches_of_a_megabyte_are_stored_whole(clients: Clients, cluster: Cluster) -> None:
+    """The example sends 100,000 messages in eight batches, and never ends either."""
+    deadline = time.monotonic() + SECONDS
+    received: list[Message] = []
+    with clients.start("batch.SplitBatchProducer", namesrv=cluster.namesrv) as producer:
+        while len(received) < 100_000 and time.monotonic() < deadline:
+            received = consume_with_mqadmin(clients, cluster, "BatchTest", 200_000)
+        producer.stop()
+        sent = sent_messages(producer.output())
+    assert len(received) == 100_000
+    assert set(received) == set(sent)
 
 
 @each_client
