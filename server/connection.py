@@ -1,12 +1,11 @@
 """One client connection: the loop's side (`Connection`) and what lane threads may hold (`Channel`).
 
-All of `Connection` runs on the trio loop.  Frames go out with one send where the socket takes them;
-what it does not take waits in `_backlog` and a writer task, started only then, finishes the job.
-A peer that does not read is not read from either once `BACKLOG_HIGH_BYTES` wait for it, and is
-closed at `BACKLOG_MAX_BYTES`, so a connection's memory is bounded by what it asked for.
+All of `Connection` runs on the trio loop.  Frames go out through `Outgoing`; what the socket does
+not take waits there and a writer task, started only then, finishes the job.  A peer that does not
+read is not read from either once `BACKLOG_HIGH_BYTES` wait for it, and is closed when far too much
+does, so a connection's memory is bounded by what it asked for.
 
-`Channel` is safe to use from any thread: it only posts to the loop.  `Channel.call` asks the peer
-and waits, on a lane thread:
+`Channel` is safe to use from any thread.  `Channel.call` asks the peer and waits, on a lane thread:
 
     1. lane: notes the call under an opaque of its own, then looks whether the channel is closed.
     2. loop: `answered` takes the note when the response comes and wakes the lane.
@@ -21,7 +20,6 @@ import ipaddress
 import itertools
 import logging
 import struct
-from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
@@ -29,6 +27,7 @@ import trio
 
 from pyritemq.protocol.errors import ProtocolError
 from pyritemq.protocol.frames import FrameDecoder
+from pyritemq.server.outgoing import Outgoing
 
 if TYPE_CHECKING:
     import socket
@@ -44,16 +43,6 @@ READ_BYTES = 128 * 1024
 
 BACKLOG_HIGH_BYTES = 4 * 1024 * 1024
 """Above this we stop reading requests of the peer: a few full pulls of 256 KiB for each queue."""
-
-BACKLOG_MAX_BYTES = 256 * 1024 * 1024
-"""Above this the peer is closed; only a peer that asks for much and reads nothing gets here."""
-
-IOV_MAX = 1024
-"""Buffers in one sendmsg; Linux's own limit."""
-
-JOIN_MAX_BYTES = 64 * 1024
-"""Up to this size one joined send is cheaper than sendmsg with many small buffers."""
-
 
 _opaques = itertools.count(1)
 """Of our own requests; `next` on a count is atomic.  A peer only has to send them back."""
@@ -95,11 +84,9 @@ class Channel:
         self.closed = False
 
     def post(self, *commands: Command) -> None:
-        """Queue frames for the peer; from any thread, dropped if the connection is gone."""
-        if self.closed:
-            return
-        frames: list[Buffer] = [command.encode() for command in commands]
-        self._in_loop(self._connection.write, frames)
+        """Send frames to the peer; from any thread, dropped if the connection is gone."""
+        if not self.closed:
+            self.write([command.encode() for command in commands])
 
     def call(self, command: Command, *, timeout_s: float) -> Command:
         """Ask the peer and wait for its response; from lane threads only, never on the loop.
@@ -146,13 +133,14 @@ class Channel:
     def close(self) -> None:
         """Close the connection soon; from any thread."""
         if not self.closed:
-            self._in_loop(self._connection.close)
+            self.in_loop(self._connection.close)
 
     def write(self, buffers: list[Buffer]) -> None:
-        """Write at once; on the loop only."""
-        self._connection.write(buffers)
+        """Send buffers that together are whole frames; from any thread."""
+        self._connection.outgoing.write(buffers)
 
-    def _in_loop(self, function: Callable[..., object], *args: object) -> None:
+    def in_loop(self, function: Callable[..., object], *args: object) -> None:
+        """Call a function on the loop soon; from any thread."""
         try:
             self._loop.run_sync_soon(function, *args)
         except trio.RunFinishedError:
@@ -176,7 +164,7 @@ class Nobody(Channel):
 
 
 class Connection:
-    """Reads frames from a socket and writes frames to it, on the loop."""
+    """Reads frames from a socket, on the loop."""
 
     def __init__(
         self,
@@ -193,10 +181,10 @@ class Connection:
         self._received = received
         self._now = now
         self._decoder = FrameDecoder(frame_max)
-        self._backlog: deque[memoryview] = deque()
-        self.backlog_bytes = 0
+        self._is_writing = False
         self._drained = trio.Event()
         self.last_active = now()
+        self.outgoing = Outgoing(sock, wake=self._wake_writer)
         self.channel = Channel(
             self,
             loop,
@@ -234,26 +222,9 @@ class Connection:
             commands = feed(data)
             if commands:
                 received(channel, commands)
-            if self.backlog_bytes > BACKLOG_HIGH_BYTES:
+            while self.outgoing.backlog_bytes > BACKLOG_HIGH_BYTES and not channel.closed:
+                self._start_writing()
                 await self._drained.wait()
-
-    def write(self, buffers: list[Buffer]) -> None:
-        """Send now what the socket takes and keep the rest in order."""
-        if self.channel.closed:
-            return
-        if self._backlog:
-            self._keep(buffers)
-            return
-        try:
-            left = _send_some(self._sock, buffers)
-        except OSError:
-            self.close()
-            return
-        self.last_active = self._now()
-        if left:
-            self._drained = trio.Event()
-            self._keep(left)
-            self._nursery.start_soon(self._write_backlog)
 
     def close(self) -> None:
         """Close the socket and wake whoever waits on it; a second call does nothing."""
@@ -262,71 +233,39 @@ class Connection:
         self.channel.closed = True
         self.channel.fail_calls()
         trio.lowlevel.notify_closing(self._sock)
-        self._sock.close()
-        self._backlog.clear()
-        self.backlog_bytes = 0
+        self.outgoing.close()
         self._drained.set()
 
-    def _keep(self, buffers: list[Buffer]) -> None:
-        for buffer in buffers:
-            view = memoryview(buffer)
-            self._backlog.append(view)
-            self.backlog_bytes += len(view)
-        if self.backlog_bytes > BACKLOG_MAX_BYTES:
+    def _wake_writer(self) -> None:
+        """The socket did not take everything; from any thread."""
+        self.channel.in_loop(self._start_writing)
+
+    def _start_writing(self) -> None:
+        if self.channel.closed:
+            return
+        if self.outgoing.is_broken:
+            self.close()
+        elif self.outgoing.is_overfull:
             logger.warning(
                 "connection closed peer=%s reason=does_not_read bytes=%d",
                 self.channel.remote_address,
-                self.backlog_bytes,
+                self.outgoing.backlog_bytes,
             )
             self.close()
+        elif not self._is_writing:
+            self._is_writing = True
+            self._drained = trio.Event()
+            self._nursery.start_soon(self._write_backlog)
 
     async def _write_backlog(self) -> None:
         try:
-            while self._backlog:
+            while self.outgoing.send_more():
                 await trio.lowlevel.wait_writable(self._sock)
-                self._send_from_backlog()
         except (OSError, trio.ClosedResourceError):
             self.close()
+        # No wait since the backlog was seen empty: whoever fills it from now on wakes us anew.
+        self._is_writing = False
         self._drained.set()
-
-    def _send_from_backlog(self) -> None:
-        backlog = self._backlog
-        parts = [backlog[index] for index in range(min(len(backlog), IOV_MAX))]
-        try:
-            sent = self._sock.sendmsg(parts)
-        except BlockingIOError:
-            return
-        self.last_active = self._now()
-        self.backlog_bytes -= sent
-        while sent:
-            head = backlog[0]
-            if sent < len(head):
-                backlog[0] = head[sent:]
-                break
-            sent -= len(head)
-            backlog.popleft()
-
-
-def _send_some(sock: socket.socket, buffers: list[Buffer]) -> list[Buffer]:
-    """Send what the socket takes at once; returns what is left."""
-    total = sum(map(len, buffers))
-    if len(buffers) > 1 and total <= JOIN_MAX_BYTES:
-        buffers = [b"".join(buffers)]
-    try:
-        sent = sock.send(buffers[0]) if len(buffers) == 1 else sock.sendmsg(buffers[:IOV_MAX])
-    except BlockingIOError:
-        return buffers
-    if sent == total:
-        return []
-    return _after(buffers, sent)
-
-
-def _after(buffers: list[Buffer], sent: int) -> list[Buffer]:
-    for index, buffer in enumerate(buffers):
-        if sent < len(buffer):
-            return [memoryview(buffer)[sent:], *buffers[index + 1 :]]
-        sent -= len(buffer)
-    return []
 
 
 def packed_host(ip: str, port: int) -> bytes:

@@ -5,12 +5,12 @@ and a lane that is full refuses at once instead of making anyone wait.
 
 Handing one request at a time to a thread costs more than all the rest of a send.  So the loop hands
 over everything of one socket read as one job, a lane thread takes all the jobs that wait, and what
-it answers goes back to the loop once, joined by connection:
+it answers goes out once, joined by connection:
 
     1. loop: `offer(requests)` counts them in and puts the list on the queue.
     2. lane thread: takes the list, and whatever else has been queued, as one drain.
     3. lane thread: runs the handlers; replies gather in an `Outbox`.
-    4. lane thread: posts the outbox to the loop, which writes once to each connection.
+    4. lane thread: posts the outbox, which is written once to each connection.
 
 Lane threads are daemons and are started when there is work for them, so an idle lane costs nothing.
 `close` lets every queued request finish first.
@@ -51,7 +51,7 @@ Buffer = bytes | memoryview
 
 
 class Outbox:
-    """What one drain has to say, by connection; filled on a lane, then given to the loop."""
+    """What one drain has to say, by connection; filled and sent on a lane."""
 
     __slots__ = ("chunks",)
 
@@ -89,7 +89,7 @@ class LanePool:
     """One lane's queue and threads.
 
     `offer` is called on the loop; `run` is called on lane threads with the requests of a drain and
-    an outbox; `post` hands a filled outbox to the loop.
+    an outbox; `post` sends a filled outbox.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ class RemotingServer(Generic[ServiceT]):
             service,
             registry,
             lane_sizes=lane_sizes,
-            post=self._post,
+            post=_deliver,
             channel_closed=service.channel_closed,
         )
         self.listener = Listener(
@@ -62,7 +62,6 @@ class RemotingServer(Generic[ServiceT]):
             received=self.dispatcher.received,
             closed=self.dispatcher.closed,
         )
-        self._loop: trio.lowlevel.TrioToken | None = None
         self._stop = trio.Event()
         self.stopped = trio.Event()
 
@@ -72,7 +71,6 @@ class RemotingServer(Generic[ServiceT]):
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until `stop` or cancellation."""
-        self._loop = trio.lowlevel.current_trio_token()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.listener.run)
@@ -92,17 +90,9 @@ class RemotingServer(Generic[ServiceT]):
 
     async def _finish_lanes(self) -> None:
         await trio.to_thread.run_sync(self.dispatcher.close)
-        # The lanes' last replies are on their way to the loop: let it write them.
-        await trio.lowlevel.checkpoint()
-
-    def _post(self, outbox: Outbox) -> None:
-        assert self._loop is not None
-        try:
-            self._loop.run_sync_soon(_deliver, outbox)
-        except trio.RunFinishedError:
-            return
 
 
 def _deliver(outbox: Outbox) -> None:
+    """Write a drain's replies, once for each connection; on the lane's own thread."""
     for channel, buffers in outbox.chunks.items():
         channel.write(buffers)

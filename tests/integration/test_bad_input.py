@@ -153,7 +153,7 @@ async def test_a_client_that_never_reads_is_not_read_from_either(server):
         for _ in range(3000):
             await greedy.ask(RequestCode.PULL_MESSAGE, _pull_all())
     connections = server.broker.server.listener.connections
-    waiting = max(connection.backlog_bytes for connection in connections)
+    waiting = max(connection.outgoing.backlog_bytes for connection in connections)
     assert 0 < waiting < 300 * 1024 * 1024
     assert (await pull(wire, "Topic")).code == ResponseCode.SUCCESS
 

@@ -23,6 +23,7 @@ class Peer:
 
     def __init__(self, react):
         self.react = react
+        self.outgoing = self
         self.channel = Channel(self, Loop(), remote=("192.0.2.7", 5), local=("192.0.2.1", 10911))
 
     def write(self, buffers):
