@@ -1,7 +1,7 @@
 """The store's layouts as `construct` declarations: documentation, and oracle for the fast paths.
 
 Nothing that serves requests imports this module: construct costs a server memory and start-up time
-that it has no use for. Tests hold consume_queue.py, index_file.py, checkpoint.py and
+that it has no use for. Tests hold consume_queue.py, index_file.py, checkpoint.py, timers/ and
 record_codec.py equal to it.
 The message record itself is MessageRecord in protocol/record_layout.py, since it travels as well.
 """
@@ -10,6 +10,8 @@ from construct import Array, Bytes, Const, Int32sb, Int64sb, Struct, this
 
 from pyritemq.protocol.record import MAGIC_BLANK
 from pyritemq.storage.checkpoint import CHECKPOINT_FILE_SIZE
+from pyritemq.storage.timers.checkpoint import TIMER_CHECKPOINT_SIZE
+from pyritemq.storage.timers.log import BLANK_MAGIC
 
 # consumequeue/TOPIC/QUEUE/00000000000000000000: 300,000 of these; Java: ConsumeQueue
 QueueUnit = Struct(
@@ -62,3 +64,45 @@ def index_file_layout(slots: int, items: int) -> Struct:
         "slots" / Array(slots, Int32sb),  # number of the newest item of the slot, 0 for none
         "items" / Array(items, IndexItem),  # the first one, number 0, is never used
     )
+
+
+# timerwheel: 2 × 604,800 of these, found by time / precision modulo their number; Java: Slot
+TimerSlot = Struct(
+    "time" / Int64sb,  # time / precision; a slot with another time is empty
+    "first_pos" / Int64sb,  # of the slot's first unit in the timer log
+    "last_pos" / Int64sb,  # of its last unit, which begins the chain
+    "num" / Int32sb,  # timers; a recall counts -1
+    "magic" / Int32sb,  # 0
+)
+
+# timerlog/00000000000000000000: as many as fit into 100 MiB; Java: TimerLog
+TimerLogUnit = Struct(
+    "size" / Int32sb,  # 52
+    "prev_pos" / Int64sb,  # of the unit before it in its slot, -1 for none
+    "magic" / Int32sb,  # 1, 2: to be rolled, 4: a recall
+    "enqueue_ms" / Int64sb,  # rounded down to the precision
+    "delay_ms" / Int32sb,  # from then on
+    "phy_offset" / Int64sb,  # of the message in the CommitLog
+    "phy_size" / Int32sb,
+    "topic_hash" / Int32sb,  # of the message's real topic
+    "reserved" / Int64sb,
+)
+
+# timerlog: where a file has no room for a unit and this; Java: BLANK_MAGIC_CODE
+TimerLogBlank = Struct(
+    "size" / Int32sb,  # bytes to the end of the file
+    "zero" / Const(0, Int64sb),
+    "magic" / Const(BLANK_MAGIC, Int32sb),
+)
+
+# config/timercheck; Java: TimerCheckpoint
+TimerCheckpointFile = Struct(
+    "last_read_time_ms" / Int64sb,
+    "last_timer_log_flush_pos" / Int64sb,
+    "last_timer_queue_offset" / Int64sb,
+    "master_timer_queue_offset" / Int64sb,
+    "state_version" / Int64sb,
+    "timestamp" / Int64sb,
+    "counter" / Int64sb,
+    "rest" / Bytes(TIMER_CHECKPOINT_SIZE - 56),
+)

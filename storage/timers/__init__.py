@@ -1,0 +1,1 @@
+"""The files of arbitrary timers: `timerwheel`, `timerlog/` and `config/timercheck`."""
