@@ -262,8 +262,8 @@ class BrokerTable(Settings):
     enable_lmq_stats: Bool = False
     config_manager_version: Str = "v1"
     use_single_rocks_db_for_all_configs: Bool = key(False, name="useSingleRocksDBForAllConfigs")
-    allow_recall_when_broker_not_writeable: Bool = True
-    recall_message_enable: Bool = False
+    allow_recall_when_broker_not_writeable: Bool = key(True, used=True)
+    recall_message_enable: Bool = key(False, used=True)
     enable_register_producer: Bool = True
     enable_create_sys_group: Bool = key(True, used=True)
     enable_lite_event_mode: Bool = True

@@ -37,16 +37,16 @@ class StoreTable(Settings):
     max_offset_map_size: Int = 104_857_600
     compaction_thread_num: Int = 6
     enable_compaction: Bool = True
-    mapped_file_size_timer_log: Int = 104_857_600
-    timer_precision_ms: Int = 1000
-    timer_roll_window_slot: Int = 172_800
-    timer_flush_interval_ms: Int = 1000
+    mapped_file_size_timer_log: Int = key(104_857_600, used=True, at_least=1024)
+    timer_precision_ms: Int = key(1000, used=True)
+    timer_roll_window_slot: Int = key(172_800, used=True)
+    timer_flush_interval_ms: Int = key(1000, used=True, at_least=1)
     timer_get_message_thread_num: Int = 3
     timer_put_message_thread_num: Int = 3
     timer_enable_disruptor: Bool = key(False, set_as="")
     timer_enable_check_metrics: Bool = True
     timer_intercept_delay_level: Bool = False
-    timer_max_delay_sec: Int = 259_200
+    timer_max_delay_sec: Int = key(259_200, used=True)
     timer_wheel_snapshot_flush: Bool = False
     timer_wheel_enable: Bool = key(True, used=True)
     disappear_time_after_start: Int = key(-1, important=True)
@@ -56,7 +56,7 @@ class StoreTable(Settings):
     timer_warm_enable: Bool = key(False, set_as="")
     timer_stop_dequeue: Bool = key(False, set_as="")
     timer_enable_retry_until_success: Bool = False
-    timer_congest_num_each_slot: Int = 2_147_483_647
+    timer_congest_num_each_slot: Int = key(2_147_483_647, used=True)
     timer_metric_small_threshold: Int = 1_000_000
     timer_progress_log_interval_ms: Int = 10000
     timer_wheel_snapshot_interval_ms: Int = 10000
@@ -256,4 +256,4 @@ class StoreTable(Settings):
     spin_lock_collision_retreat_optimal_degree: Int = 1000
     use_abs_lock: Bool = key(False, name="useABSLock")
     enable_log_consume_queue_repeatedly_build_when_recover: Bool = False
-    append_topic_for_timer_delete_key: Bool = False
+    append_topic_for_timer_delete_key: Bool = key(False, used=True)

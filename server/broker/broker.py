@@ -30,6 +30,7 @@ from pyritemq.server.broker.state.queue_locks import QueueLocks
 from pyritemq.server.broker.state.stats import BrokerStats
 from pyritemq.server.broker.state.topics import TopicTable
 from pyritemq.server.broker.store_config import store_config
+from pyritemq.server.broker.timers.service import EXPIRE_SECONDS, TimerService, TimersOff
 from pyritemq.server.broker.unique_ids import UniqueIds
 from pyritemq.server.connection import packed_host
 from pyritemq.server.lanes import Lane
@@ -103,6 +104,14 @@ class Broker:
             put=lambda messages, done: self.internal_sends.put(messages, done),
             now_ms=now_ms,
         )
+        self.timers: TimerService | TimersOff = TimersOff()
+        if config.timer_wheel_enable:
+            self.timers = TimerService(
+                config,
+                self.store,
+                put=lambda messages, done: self.internal_sends.put(messages, done),
+                now_ms=now_ms,
+            )
         self.producers = ProducerTable(clock, expired_ms=config.channel_expired_timeout)
         self.consumers = ConsumerTable(
             clock,
@@ -156,6 +165,9 @@ class Broker:
             every(_repeat, self.offsets.persist, config.flush_consumer_offset_interval / 1000)
             every(_repeat, self.delays.persist, config.flush_delay_offset_interval / 1000)
             every(self.delays.run)
+            every(_repeat, self.timers.persist, config.timer_flush_interval_ms / 1000)
+            every(_repeat, self.timers.expire, EXPIRE_SECONDS)
+            every(self.timers.run)
             every(_repeat, self.filters.persist, SAVE_SECONDS)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
             every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
@@ -168,7 +180,8 @@ class Broker:
         What cannot be written, on a full disk say, is logged and keeps nothing else from it.
         """
         parts = (self.topics, self.groups, self.offsets, self.filters, self.delays)
-        for save in (*(part.persist for part in parts), self.store.close):
+        saves = (*(part.persist for part in parts), self.timers.close, self.store.close)
+        for save in saves:
             try:
                 save()
             except (OSError, StorageError) as error:

@@ -16,7 +16,7 @@ TIMER_CHECKPOINT_SIZE: Final = 4096
 FIELDS: Final = Struct(">7q")
 
 
-@dataclass(slots=True, kw_only=True, frozen=True)
+@dataclass(slots=True, frozen=True)
 class TimerCheckpoint:
     """Offsets are of rmq_sys_wheel_timer's queue 0."""
 
@@ -33,7 +33,7 @@ class TimerCheckpoint:
 
     @classmethod
     def unpack(cls, data: bytes) -> "TimerCheckpoint":
-        return cls(**dict(zip(cls.__slots__, FIELDS.unpack(data), strict=True)))
+        return cls(*FIELDS.unpack(data))
 
 
 def load_timer_checkpoint(disk: Disk, path: Path) -> TimerCheckpoint:

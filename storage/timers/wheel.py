@@ -1,4 +1,4 @@
-"""The file `timerwheel`: for each tick of 14 days a slot with the last timer of that tick (TimerWheel).
+"""The file `timerwheel`: a slot for each tick of 14 days, with its last timer (TimerWheel).
 
 Slots are written through with positional writes: the file stays sparse, and nothing is kept in
 memory, where Java holds all 38,707,200 bytes. A slot is found by its time modulo the wheel and

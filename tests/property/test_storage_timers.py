@@ -46,7 +46,7 @@ def test_a_blank_is_packed_as_declared(size):
 
 @given(st.tuples(*[I64] * 7))
 def test_the_checkpoint_is_written_as_declared_and_read_back(fields):
-    checkpoint = TimerCheckpoint(**dict(zip(TimerCheckpoint.__slots__, fields, strict=True)))
+    checkpoint = TimerCheckpoint(*fields)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "config" / "timercheck"
         save_timer_checkpoint(RealDisk(), path, checkpoint)

@@ -30,6 +30,7 @@ from pyritemq.server.broker.processors.send_special import (
 )
 from pyritemq.server.broker.remarks import disk_usage
 from pyritemq.server.broker.state import names
+from pyritemq.server.broker.timers.rewriting import recall_handle
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import RequestRefused, broker_handlers
@@ -76,8 +77,8 @@ TAGS = b"TAGS\x01"
 DELAY = b"DELAY\x01"
 POP_CK = b"POP_CK\x01"
 
-_Accepted = tuple["Request[Any]", int, int, int, str | None]
-"""A request, the range of the drain's messages that are its own, its queue and its unique id."""
+_Accepted = tuple["Request[Any]", int, int, int, str | None, str | None]
+"""A request, the range of the drain's messages that are its own, queue, unique id and handle."""
 
 
 @broker_handlers.handles_batch(
@@ -106,9 +107,9 @@ def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) 
         except Exception as error:  # noqa: BLE001 - one bad send must not fail its neighbours
             outbox.add_reply(request, reply_to_failure(request, error))
     results = _put(broker, messages, internal)
-    for request, first, end, queue_id, unique_id in accepted:
+    for request, first, end, queue_id, unique_id, handle in accepted:
         if not request.command.flag & FLAG_ONEWAY:
-            _answer(broker, request, results[first:end], queue_id, unique_id, outbox)
+            _answer(broker, request, results[first:end], queue_id, unique_id, handle, outbox)
     announce(broker, messages, results)
 
 
@@ -143,7 +144,8 @@ def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore
         sys_flag |= MULTI_TAGS_FLAG
     if header.batch:
         messages.extend(_batch(broker, request, header, queue_id, sys_flag))
-        return request, first, len(messages), queue_id, property_of(properties, UNIQ_KEY) or None
+        batch_id = property_of(properties, UNIQ_KEY) or None
+        return request, first, len(messages), queue_id, batch_id, None
     if properties and properties[-1] != SEPARATOR:
         properties += b"\x02"
     if properties.find(POP_CK) >= 0:  # `in` takes twice as long for bytes
@@ -165,10 +167,12 @@ def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore
         store_host=broker.store_host,
         reconsume_times=reconsumed,
     )
+    handle = None
     if is_special(topic, header.topic, sys_flag, properties):
         queue_id = divert(broker, request, header, topic, message)
+        handle = recall_handle(message, broker.config.broker_name)
     messages.append(message)
-    return request, first, first + 1, queue_id, unique_id
+    return request, first, first + 1, queue_id, unique_id, handle
 
 
 def _batch(
@@ -222,6 +226,7 @@ def _answer(
     results: list[PutResult],
     queue_id: int,
     unique_id: str | None,
+    handle: str | None,
     outbox: Outbox,
 ) -> None:
     first = results[0]
@@ -245,6 +250,7 @@ def _answer(
             transaction_id=unique_id,
             region_id=config.region_id,
             trace_on=config.trace_on,
+            recall_handle=handle,
         ),
     )
 

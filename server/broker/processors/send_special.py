@@ -1,4 +1,4 @@
-"""Sends that are more than ordinary: retries, delays, priorities and what the store may not take.
+"""Sends that are more than ordinary: retries, delays, timers, priorities, what no store may take.
 
 The send lane asks `is_special` of each message, a handful of comparisons, and calls `divert` for
 the few that are; so their rules cost other messages nothing.  Java: SendMessageProcessor's
@@ -90,11 +90,13 @@ def divert(
         )
     _check(broker, message, properties)
     try:
-        delay(message, level_max=broker.delays.level_max)
+        is_delayed = delay(message, level_max=broker.delays.level_max)
     except ValueError:
         raise UnusableSend(
             f'java.lang.NumberFormatException: For input string: "{properties[DELAY]}"'
         ) from None
+    if not is_delayed:
+        broker.timers.hold(message)
     return queue_id
 
 

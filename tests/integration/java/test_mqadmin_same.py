@@ -109,7 +109,6 @@ DIFFERENT = {
     "listAcl": "Java's text ends in a stack trace of its own",
     "setConsumeMode": "POP is not there yet",
     "statsAll": "measured figures",
-    "switchTimerEngine": "timers are not there yet",
 }
 """Sub-commands whose output may differ, and why."""
 

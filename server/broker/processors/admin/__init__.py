@@ -15,6 +15,7 @@ from pyritemq.server.broker.processors.admin import (
     runtime,
     stats,
     store,
+    timers,
 )
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "runtime",
     "stats",
     "store",
+    "timers",
 ]

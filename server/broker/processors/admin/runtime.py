@@ -62,6 +62,7 @@ def runtime_info(broker: Broker) -> dict[str, str]:
         **_message_totals(broker.stats),
         **_lanes(broker),
         **_at_rest(),
+        **broker.timers.runtime(),
         "brokerActive": "true",
         "brokerVersionDesc": version_name(CURRENT_VERSION),
         "earliestMessageTimeStamp": str(_earliest_message_time(broker)),

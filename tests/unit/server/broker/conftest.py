@@ -24,6 +24,7 @@ from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
 from pyritemq.server.broker.state.queue_locks import QueueLocks
 from pyritemq.server.broker.state.stats import BrokerStats
 from pyritemq.server.broker.state.topics import TopicTable
+from pyritemq.server.broker.timers.service import TimersOff
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.registry import Request, broker_handlers
 from pyritemq.storage.config import StoreConfig
@@ -171,6 +172,7 @@ def broker(config, clock, tmp_path) -> SimpleNamespace:
         advertised_address="192.0.2.1:10911",
         lanes={},
         cold_data_limits={},
+        timers=TimersOff(),
     )
 
 
