@@ -178,15 +178,15 @@ class BrokerTable(Settings):
     server_load_balancer_enable: Bool = True
     default_message_request_mode: Str = key("PULL", choices=("PULL", "POP"))
     default_pop_share_queue_num: Int = -1
-    transaction_time_out: Long = key(6000, important=True)
-    transaction_check_max: Int = key(15, important=True)
-    transaction_check_interval: Long = key(30000, important=True)
+    transaction_time_out: Long = key(6000, used=True, important=True, at_least=0)
+    transaction_check_max: Int = key(15, used=True, important=True)
+    transaction_check_interval: Long = key(30000, used=True, important=True, at_least=1)
     transaction_metric_flush_interval: Long = 10000
     transaction_check_rocksdb_core_threads: Int = 2
     transaction_check_rocksdb_max_threads: Int = 5
     transaction_check_rocksdb_queue_capacity: Int = 2000
-    transaction_op_msg_max_size: Int = 4096
-    transaction_op_batch_interval: Int = 3000
+    transaction_op_msg_max_size: Int = key(4096, used=True, at_least=1)
+    transaction_op_batch_interval: Int = key(3000, used=True, at_least=1)
     acl_enable: Bool = key(False, important=True)
     store_reply_message_enable: Bool = key(True, used=True)
     enable_detail_stat: Bool = True

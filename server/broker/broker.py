@@ -31,6 +31,7 @@ from pyritemq.server.broker.state.stats import BrokerStats
 from pyritemq.server.broker.state.topics import TopicTable
 from pyritemq.server.broker.store_config import store_config
 from pyritemq.server.broker.timers.service import EXPIRE_SECONDS, TimerService, TimersOff
+from pyritemq.server.broker.transactions.service import TransactionService
 from pyritemq.server.broker.unique_ids import UniqueIds
 from pyritemq.server.connection import packed_host
 from pyritemq.server.lanes import Lane
@@ -119,6 +120,12 @@ class Broker:
             expired_ms=config.channel_expired_timeout,
         )
         self.consumers.on_empty = self.filters.unregister
+        self.transactions = TransactionService(
+            self,
+            lambda messages, done: self.internal_sends.put(messages, done),
+            host=lambda: self.store_host,
+            now_ms=now_ms,
+        )
         self.queue_locks = QueueLocks(clock)
         self.registration = Registration(
             config, self.topics, advertised_address=self.advertised_address
@@ -168,6 +175,7 @@ class Broker:
             every(_repeat, self.timers.persist, config.timer_flush_interval_ms / 1000)
             every(_repeat, self.timers.expire, EXPIRE_SECONDS)
             every(self.timers.run)
+            every(self.transactions.run)
             every(_repeat, self.filters.persist, SAVE_SECONDS)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
             every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
@@ -180,7 +188,8 @@ class Broker:
         What cannot be written, on a full disk say, is logged and keeps nothing else from it.
         """
         parts = (self.topics, self.groups, self.offsets, self.filters, self.delays)
-        saves = (*(part.persist for part in parts), self.timers.close, self.store.close)
+        tables = (part.persist for part in parts)
+        saves = (self.transactions.close, *tables, self.timers.close, self.store.close)
         for save in saves:
             try:
                 save()

@@ -12,6 +12,7 @@ from pyritemq.server.broker.processors import (
     send,
     send_back,
     topics,
+    transactions,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "send",
     "send_back",
     "topics",
+    "transactions",
 ]

@@ -1,4 +1,4 @@
-"""Sends that are more than ordinary: retries, delays, timers, priorities, what no store may take.
+"""Sends that are more than ordinary: retries, delays, timers, halves, priorities and refusals.
 
 The send lane asks `is_special` of each message, a handful of comparisons, and calls `divert` for
 the few that are; so their rules cost other messages nothing.  Java: SendMessageProcessor's
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from pyritemq.protocol.codes import ResponseCode
 from pyritemq.protocol.errors import ProtocolError
 from pyritemq.protocol.record import INNER_BATCH, decode_properties, encode_properties
-from pyritemq.server.broker.delays.rewriting import DELAY, TIMER_PROPERTIES, delay
+from pyritemq.server.broker.delays.rewriting import DELAY, TIMER_PROPERTIES, delay, delay_level
 from pyritemq.server.broker.processors.retries import retry_or_bury
 from pyritemq.server.broker.state import names
+from pyritemq.server.broker.transactions.halves import prepare
 from pyritemq.server.registry import RequestRefused
 
 if TYPE_CHECKING:
@@ -83,13 +84,18 @@ def divert(
         queue_id = _by_priority(topic, message, properties)
     if topic.attributes.get(CLEANUP_POLICY) == COMPACTION and not properties.get(KEYS, "").strip():
         raise RequestRefused(ResponseCode.MESSAGE_ILLEGAL, "Required message key is missing")
-    if is_half(header, properties) and broker.config.reject_transaction_message:
+    half = is_half(header, properties)
+    if half and broker.config.reject_transaction_message:
         raise RequestRefused(
             ResponseCode.NO_PERMISSION,
             f"the broker[{broker.config.broker_ip1}] sending transaction message is forbidden",
         )
     _check(broker, message, properties)
     try:
+        if half:  # its delay begins with the commit
+            delay_level(properties)
+            prepare(message)
+            return queue_id
         is_delayed = delay(message, level_max=broker.delays.level_max)
     except ValueError:
         raise UnusableSend(

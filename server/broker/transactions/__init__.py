@@ -1,0 +1,1 @@
+"""Transactions: halves that wait for their producer's decision, and the questions that get it."""
