@@ -103,9 +103,9 @@ class BrokerTable(Settings):
     region_id: Str = key("DefaultRegion", used=True)
     register_broker_timeout_mills: Int = key(24000, used=True, at_least=0)
     send_heartbeat_timeout_millis: Int = key(1000, used=True)
-    slave_read_enable: Bool = False
-    disable_consume_if_consumer_read_slowly: Bool = False
-    consumer_fallbehind_threshold: Long = 17_179_869_184
+    slave_read_enable: Bool = key(False, used=True)
+    disable_consume_if_consumer_read_slowly: Bool = key(False, used=True)
+    consumer_fallbehind_threshold: Long = key(17_179_869_184, used=True)
     broker_fast_failure_enable: Bool = key(True, used=True)
     wait_time_mills_in_send_queue: Long = key(200, used=True, at_least=0)
     wait_time_mills_in_pull_queue: Long = key(5000, at_least=0)

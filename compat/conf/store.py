@@ -153,7 +153,7 @@ class StoreTable(Settings):
     offset_check_in_slave: Bool = False
     debug_lock_enable: Bool = False
     duplication_enable: Bool = False
-    disk_fall_recorded: Bool = True
+    disk_fall_recorded: Bool = key(True, used=True)
     os_page_cache_busy_time_out_mills: Long = 1000
     default_query_max_num: Int = key(32, used=True, at_least=0)
     transient_store_pool_enable: Bool = key(False, important=True)

@@ -46,6 +46,13 @@ class PullMessageReplyHeader(Header):
     forbidden_type: Int | None = None
 
 
+@header
+class PullForbiddenHeader(Header):
+    """All that Java sets of the reply's header when it turns a reader away."""
+
+    forbidden_type: Int
+
+
 class PullFields(NamedTuple):
     """The fields of a PullMessageHeader, under the same names, in the order of the wire."""
 

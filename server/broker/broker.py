@@ -19,6 +19,7 @@ from pyritemq.server.broker.internal_sends import InternalSends
 from pyritemq.server.broker.live_config import LiveConfig
 from pyritemq.server.broker.long_polling import LongPolling
 from pyritemq.server.broker.registration import Registration
+from pyritemq.server.broker.slow_readers import PROTECT_SECONDS, SlowReaders
 from pyritemq.server.broker.state.channels import (
     ConsumerTable,
     ProducerTable,
@@ -127,6 +128,9 @@ class Broker:
             now_ms=now_ms,
         )
         self.queue_locks = QueueLocks(clock)
+        self.slow_readers = SlowReaders(
+            config, self.groups, log_end=lambda: self.store.max_phy_offset
+        )
         self.registration = Registration(
             config, self.topics, advertised_address=self.advertised_address
         )
@@ -178,6 +182,7 @@ class Broker:
             every(self.transactions.run)
             every(_repeat, self.filters.persist, SAVE_SECONDS)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
+            every(_repeat, self.slow_readers.protect, PROTECT_SECONDS)
             every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
             await nursery.start(self.registration.run)
             task_status.started()

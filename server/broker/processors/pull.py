@@ -10,15 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyritemq.protocol.codes import RequestCode, ResponseCode
-from pyritemq.protocol.headers.pull import PullMessageReplyHeader, decode_pull
+from pyritemq.protocol.headers.pull import PullForbiddenHeader, decode_pull
 from pyritemq.protocol.pull_reply import encode_pull_reply_head
 from pyritemq.server.broker.filters.matching import record_test, retry_record_test
 from pyritemq.server.broker.filters.sql92 import no_such_filter
 from pyritemq.server.broker.filters.table import compiled_or_none
 from pyritemq.server.broker.long_polling import HeldPull
 from pyritemq.server.broker.remarks import see_faq
-from pyritemq.server.broker.state.names import RETRY_TOPIC_PREFIX
+from pyritemq.server.broker.state import names
+from pyritemq.server.broker.state.groups import READ_BIT
 from pyritemq.server.broker.state.subscriptions import (
+    CONSUME_ACTIVELY,
     SubscriptionError,
     build_subscription,
 )
@@ -47,10 +49,11 @@ SUBSCRIPTION = 1 << 2
 MASTER_ID = 0
 
 # Java's ForbiddenType: why a reader is turned away, for clients that ask.
-GROUP_FORBIDDEN = 1
-TOPIC_FORBIDDEN = 2
-BROADCASTING_DISABLE_FORBIDDEN = 3
-BROKER_FORBIDDEN = 4
+BROKER_FORBIDDEN = 1
+GROUP_FORBIDDEN = 2
+TOPIC_FORBIDDEN = 3
+BROADCASTING_DISABLE_FORBIDDEN = 4
+SUBSCRIPTION_FORBIDDEN = 5
 
 CODE_OF_STATUS = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -82,6 +85,8 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
     group, topic = _check_access(broker, request.command, header)
     _check_queue(request, header, topic)
     wanted = _wanted(broker, header, group)
+    if broker.config.reject_pull_consumer_enable:
+        _check_pull_consumer(broker, request, header)
     if request.suspended and request.header.probing and _waits_on(broker, request.header, wanted):
         return
     result = _reset(broker, header) or broker.store.get(
@@ -93,6 +98,8 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
         matches=wanted.matches,
     )
     broker.stats.count_get(header.consumer_group, header.topic, result)
+    if broker.config.disable_consume_if_consumer_read_slowly:
+        broker.slow_readers.note(header.consumer_group, header.topic, header.queue_id, result)
     code = _code_of(result, header.queue_offset)
     broker.offsets.commit_pull(
         header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
@@ -104,7 +111,7 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
     if code is ResponseCode.PULL_NOT_FOUND and not request.suspended and header.sys_flag & SUSPEND:
         broker.long_polling.hold(_held(broker, request, header, wanted))
         return
-    _reply(request, result, code, topic, group, outbox)
+    _reply(broker, request, result, code, topic, group, outbox)
 
 
 def _waits_on(broker: Broker, held: HeldPull, wanted: Wanted) -> bool:
@@ -202,6 +209,11 @@ def _known_subscription(
             BROADCASTING_DISABLE_FORBIDDEN,
             f"the consumer group[{header.consumer_group}] can not consume by broadcast way",
         )
+    if broker.groups.is_forbidden(header.consumer_group, header.topic, READ_BIT):
+        raise _forbidden(
+            SUBSCRIPTION_FORBIDDEN,
+            f"the consumer group[{header.consumer_group}] is forbidden for topic[{header.topic}]",
+        )
     subscription = consumers.subscriptions.get(header.topic)
     if subscription is None:
         raise RequestRefused(
@@ -212,6 +224,21 @@ def _known_subscription(
             ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
         )
     return subscription
+
+
+def _check_pull_consumer(broker: Broker, request: Request[Any], header: PullFields) -> None:
+    """With rejectPullConsumerEnable only push consumers, and the groups of tools, may pull."""
+    consumers = broker.consumers.get(header.consumer_group)
+    if consumers is not None and consumers.consume_type != CONSUME_ACTIVELY:
+        return
+    is_known = consumers is not None and request.channel in consumers.clients
+    if not is_known and not names.is_pulling_system_group(header.consumer_group):
+        raise RequestRefused(
+            ResponseCode.SUBSCRIPTION_NOT_EXIST,
+            see_faq(
+                "the consumer's group info not exist, or the pull consumer is rejected by server."
+            ),
+        )
 
 
 def _own_subscription(header: PullFields) -> Subscription:
@@ -241,7 +268,7 @@ def _wanted_by_expression(broker: Broker, header: PullFields, subscription: Subs
         )
     if subscription.class_filter_mode:
         return Wanted(None)
-    if broker.config.filter_support_retry and header.topic.startswith(RETRY_TOPIC_PREFIX):
+    if broker.config.filter_support_retry and header.topic.startswith(names.RETRY_TOPIC_PREFIX):
         return Wanted(None, _retry_test(broker, header.consumer_group))
     if expression is None:
         return Wanted(None)
@@ -315,6 +342,7 @@ def _held(
 
 
 def _reply(
+    broker: Broker,
     request: Request[Any],
     result: GetResult,
     code: ResponseCode,
@@ -324,11 +352,15 @@ def _reply(
 ) -> None:
     if request.command.is_oneway:
         return
+    broker_id = MASTER_ID
+    if broker.config.slave_read_enable:
+        behind = result.suggest_pulling_from_slave
+        broker_id = group.which_broker_when_consume_slowly if behind else group.broker_id
     head = encode_pull_reply_head(
         request.command,
         code,
         result.status.name,
-        broker_id=MASTER_ID,
+        broker_id=broker_id,
         next_offset=result.next_begin_offset,
         min_offset=result.min_offset,
         max_offset=result.max_offset,
@@ -340,11 +372,5 @@ def _reply(
 
 
 def _forbidden(kind: int, remark: str) -> RequestRefused:
-    header = PullMessageReplyHeader(
-        suggest_which_broker_id=MASTER_ID,
-        next_begin_offset=0,
-        min_offset=0,
-        max_offset=0,
-        forbidden_type=kind,
-    )
+    header = PullForbiddenHeader(forbidden_type=kind)
     return RequestRefused(ResponseCode.NO_PERMISSION, remark, header)

@@ -41,6 +41,9 @@ SYSTEM_GROUPS = (
 )
 """What SubscriptionGroupManager.init of 5.5.0 puts in before it reads the file."""
 
+READ_BIT = 2
+"""Java's PermName.INDEX_PERM_READ: the place of the read permission among the bits."""
+
 _WIRE_NAMES = {
     "attributes": "attributes",
     "broker_id": "brokerId",
@@ -192,6 +195,18 @@ class SubscriptionGroupTable:
     def delete(self, group: str) -> bool:
         """Forget a group; whether there was one."""
         return self._change(lambda table: table.pop(group, None) is not None, forget=group)
+
+    def disable_consume(self, group: str) -> bool:
+        """Let a group read no more; whether it could until now."""
+
+        def change(table: dict[str, SubscriptionGroupConfig]) -> bool:
+            old = table.get(group)
+            if old is None or not old.consume_enable:
+                return False
+            table[group] = replace(old, consume_enable=False)
+            return True
+
+        return self._change(change)
 
     def set_forbidden(self, group: str, topic: str, bit: int, *, forbidden: bool) -> None:
         """Switch a permission of the group on a topic off, or on again."""

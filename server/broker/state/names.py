@@ -67,6 +67,22 @@ NOT_ALLOWED_SEND_TOPICS = frozenset(
 )
 """Topics that clients may not send to."""
 
+PULLING_SYSTEM_GROUPS = frozenset(
+    {
+        "DEFAULT_CONSUMER",
+        "TOOLS_CONSUMER",
+        "SCHEDULE_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "__MONITOR_CONSUMER",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "CID_ONSAPI_PULL",
+    }
+)
+"""Groups of tools, which may pull where no other pull consumer may."""
+
 _LEGAL = re.compile(r"[%|a-zA-Z0-9_-]*\Z")
 
 
@@ -102,6 +118,11 @@ def group_fault(group: str | None) -> str | None:
     if len(group) > GROUP_LENGTH_MAX:
         return f"The specified group: {group}, is longer than group max length: {GROUP_LENGTH_MAX}"
     return None
+
+
+def is_pulling_system_group(group: str) -> bool:
+    """Java: MixAll.isSysConsumerGroupPullMessage."""
+    return group in PULLING_SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def retry_topic(group: str) -> str:

@@ -77,3 +77,23 @@ def test_call_fails_at_once_when_the_connection_closes():
 def test_call_on_a_closed_connection_fails_without_waiting():
     with pytest.raises(PeerGone):
         NOBODY.call(ask(), timeout_s=30)
+
+
+def test_several_peers_may_be_asked_before_any_is_waited_for():
+    asked = []
+    channels = [Peer(lambda channel, request: asked.append(request)).channel for _ in range(2)]
+    futures = [channel.ask(ask()) for channel in channels]
+    assert not any(future.done() for future in futures)
+    for channel, request in zip(reversed(channels), reversed(asked), strict=True):
+        channel.answered(request.make_reply(remark=str(request.opaque)))
+    assert [future.result(0).remark for future in futures] == [str(r.opaque) for r in asked]
+
+
+def test_an_answer_to_a_forgotten_question_is_dropped():
+    asked = []
+    channel = Peer(lambda channel, request: asked.append(request)).channel
+    question = ask()
+    future = channel.ask(question)
+    channel.forget(question)
+    channel.answered(asked[0].make_reply())
+    assert not future.done()

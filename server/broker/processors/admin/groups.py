@@ -8,7 +8,7 @@ from pyritemq.compat import fastjson
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.headers.admin import UpdateGroupForbiddenHeader
 from pyritemq.server.broker.state.attributes import AttributeFault
-from pyritemq.server.broker.state.groups import SubscriptionGroupConfig
+from pyritemq.server.broker.state.groups import READ_BIT, SubscriptionGroupConfig
 from pyritemq.server.broker.state.names import group_fault
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import Request, RequestRefused, broker_handlers
@@ -16,9 +16,6 @@ from pyritemq.server.registry import Request, RequestRefused, broker_handlers
 if TYPE_CHECKING:
     from pyritemq.protocol.command import Command
     from pyritemq.server.broker.broker import Broker
-
-READ_BIT = 2
-"""Java's PermName.INDEX_PERM_READ: the place of the read permission among the bits."""
 
 
 @broker_handlers.handles(
