@@ -196,6 +196,15 @@ async def test_a_delay_begins_with_the_commit(start_server, stop_server):
     await stop_server(server)
 
 
+async def test_a_timer_begins_with_the_commit(wire):
+    half = await prepare(wire, b"m", TIMER_DELAY_SEC="1")
+    assert (await end(wire, half, COMMIT)).code == ResponseCode.SUCCESS
+    assert await records(wire) == []
+    await until(lambda: bodies(wire), [b"m"])
+    [[waiting], [record]] = await records(wire, "rmq_sys_wheel_timer"), await records(wire)
+    assert waiting.store_timestamp < record.store_timestamp
+
+
 async def test_the_producer_is_asked_and_its_answer_counts(start_server, stop_server):
     server = await start_server(**EAGER)
     wire, other = await server.connect(), await server.connect()
