@@ -8,8 +8,10 @@ from pyritemq.compat.broker_conf import BrokerConfig
 from pyritemq.compat.namesrv_conf import NamesrvConfig
 from pyritemq.server.lifecycle import RunningBroker, RunningNamesrv
 
-# Small files: a test writes a few messages, not gigabytes.
+# Small files: a test writes a few messages, not gigabytes.  And no send is refused because it has
+# waited 200 ms, Java's default: a loaded machine would fail tests that are about something else.
 SMALL_STORE = {
+    "waitTimeMillsInSendQueue": "60000",
     "mappedFileSizeCommitLog": str(1 << 20),
     "mappedFileSizeConsumeQueue": str(20 * 1000),
 }
