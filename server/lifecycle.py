@@ -191,14 +191,15 @@ def broker_lane_sizes(config: BrokerConfig) -> dict[Lane, tuple[int, int]]:
     """Threads and capacity of each lane; the capacities are Java's settings.
 
     The send lane is the only writer of the CommitLog and so always has one thread.  The others have
-    few: Python threads add no speed, only room for reads that wait for a disk.  The admin and reply
+    few, since Python threads add no speed.  The admin and reply
     lanes have more, since their requests may ask a client and wait for up to ten seconds; threads
     are started only when there is work for them.
     """
     return {
         Lane.SEND: (1, config.send_thread_pool_queue_capacity),
-        # One hot thread: each further one is woken for a pull of its own and waits for the
-        # interpreter (a backlog: 65,000 messages/s with 4 threads, 82,000 with 1, 2026-11-18).
+        # One hot thread, so that pulls that wait are drained together.  Not settled: 4 threads
+        # gave 65,000 messages/s and 1 gave 82,000 (2026-11-18), but that was one run each, the
+        # first beside other work.  A cold read holds up other pulls meanwhile.
         Lane.PULL: (1, config.pull_thread_pool_queue_capacity),
         Lane.ACK: (1, config.ack_thread_pool_queue_capacity),
         Lane.QUERY: (2, config.query_thread_pool_queue_capacity),
