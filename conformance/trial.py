@@ -214,14 +214,12 @@ class Trial:
     def eventually(
         self, what: str, look: Callable[[], object], expected: object, *, within: float = WITHIN
     ) -> None:
-        """Look again and again until it is as expected."""
+        """Look again and again until it is as expected; what the client refuses may yet come."""
         deadline = time.monotonic() + within
-        got = look()
-        while got != expected:
+        while (got := _look(look)) != expected:
             if time.monotonic() > deadline:
                 raise CheckFailedError(f"{what} within {within:g} s", expected, got)
             time.sleep(POLL_SECONDS)
-            got = look()
         self.say(f"check {what}: {shown(got)}")
 
     def say(self, line: str) -> None:
@@ -237,6 +235,13 @@ class Trial:
     def close(self) -> None:
         """Shut the clients down, newest first. Raises what the first failing one raised."""
         self._stack.close()
+
+
+def _look(look: Callable[[], object]) -> object:
+    try:
+        return look()
+    except DriverError as error:
+        return str(error)
 
 
 def bodies(messages: Iterable[dict[str, Any]]) -> list[str]:
