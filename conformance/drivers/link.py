@@ -42,6 +42,7 @@ class Channel(Protocol):
     def write(self, line: str) -> None: ...
     def lines(self) -> Any: ...  # noqa: ANN401 - an iterator of str; Protocols cannot be generators
     def close(self) -> None: ...
+    def kill(self) -> None: ...
     def log_tail(self) -> str: ...
 
 
@@ -81,6 +82,10 @@ class Driver:
 
     def close(self) -> None:
         self._channel.close()
+
+    def kill(self) -> None:
+        """SIGKILL: the clients in it say no goodbye to any server."""
+        self._channel.kill()
 
     def log_tail(self) -> str:
         return self._channel.log_tail()

@@ -49,8 +49,11 @@ class LocalChannel:
             self._stdin().close()
             self._process.wait(STOP_SECONDS)
         except (OSError, subprocess.TimeoutExpired):
-            self._process.kill()
-            self._process.wait()
+            self.kill()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
     def log_tail(self) -> str:
         text = self._log_path.read_text(encoding="utf-8", errors="replace")

@@ -31,7 +31,10 @@ final class Pulls {
         actions.put("pull.update", request -> {
             of(request).updateConsumeOffset(
                 Messages.queue(request.getJSONObject("queue")), request.getLongValue("offset"));
-            of(request).getDefaultMQPullConsumerImpl().persistConsumerOffset();
+            // Persists what it is told to; persistConsumerOffset knows only queues of a rebalance.
+            of(request).getDefaultMQPullConsumerImpl().getOffsetStore().persistAll(
+                new java.util.HashSet<>(Messages.queues(java.util.Collections.singletonList(
+                    request.getJSONObject("queue")))));
             return null;
         });
     }
