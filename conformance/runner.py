@@ -154,9 +154,9 @@ class Runner:
         trial: Trial | None,
         driver: Driver | None,
     ) -> Result:
-        known = (CheckFailedError, DriverError, DriverBrokenError, WireError, NotOurServerError)
+        plain = (CheckFailedError, DriverError, DriverBrokenError, WireError, NotOurServerError)
         what = (
-            str(error) if isinstance(error, known) else "".join(traceback.format_exception(error))
+            str(error) if isinstance(error, plain) else "".join(traceback.format_exception(error))
         )
         expected, got = "", ""
         if isinstance(error, CheckFailedError):
@@ -169,7 +169,8 @@ class Runner:
             server_log=trial.servers.log_tail() if trial else "",
             client_log=driver.log_tail() if driver else "",
         )
-        reason = f"{what}: expected {expected}, got {got}" if expected else what.splitlines()[-1]
+        line = 0 if isinstance(error, plain) else -1  # a traceback ends with what was raised
+        reason = f"{what}: expected {expected}, got {got}" if expected else _line(what, line)
         return self._result(cell, FAILED, seconds=seconds, reason=reason[:600], evidence=evidence)
 
     def _result(
@@ -187,6 +188,11 @@ class Runner:
     def _told(self, result: Result) -> Result:
         self._say(result)
         return result
+
+
+def _line(text: str, number: int) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[number] if lines else text
 
 
 def cells(cases: Sequence[Case], clients: Sequence[str]) -> Iterator[Cell]:

@@ -12,7 +12,7 @@ from pyritemq.protocol.codes import RequestCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyritemq.conformance.actors import Json
+    from pyritemq.conformance.actors import Consumer, Json
     from pyritemq.conformance.trial import Trial
     from pyritemq.conformance.wire import Wire
 
@@ -52,6 +52,19 @@ def stored_offset(wire: Wire, group: str, topic: str, queue_id: int = 0) -> int 
     fields = {"consumerGroup": group, "topic": topic, "queueId": queue_id}
     reply = wire.call(RequestCode.QUERY_CONSUMER_OFFSET, {**fields, "setZeroIfNotFound": "false"})
     return int(reply.ext_fields["offset"]) if reply.code == 0 else None
+
+
+def settled(t: Trial, consumer: Consumer, topic: str, queues: int, total: int) -> None:
+    """Wait until the broker has the consumer's offsets for all that it consumed: a listener is done
+    a moment before its consumer notes that."""
+    wire = t.wire()
+
+    def stored() -> int:
+        consumer.call("persist")
+        found = [stored_offset(wire, consumer.group, topic, number) for number in range(queues)]
+        return sum(offset or 0 for offset in found)
+
+    t.eventually("stored offsets", stored, total)
 
 
 def route(wire: Wire, topic: str) -> Json | None:

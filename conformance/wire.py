@@ -17,7 +17,7 @@ from pyritemq.protocol.codes import RequestCode
 from pyritemq.protocol.command import Command
 from pyritemq.protocol.errors import ProtocolError
 from pyritemq.protocol.frames import FrameDecoder
-from pyritemq.protocol.record import Record, decode_records
+from pyritemq.protocol.record import Record, decode_properties, decode_records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -191,6 +191,10 @@ def pull(wire: Wire, topic: str, queue_id: int, offset: int, **options: Any) -> 
 
 def pulled(reply: Command) -> list[Record]:
     return decode_records(bytes(reply.body)) if reply.code == 0 else []
+
+
+def properties(record: Record) -> dict[str, str]:
+    return decode_properties(record.properties)
 
 
 _BARE_KEY = re.compile(r"([{,]\s*)(-?\d+)(\s*:)")

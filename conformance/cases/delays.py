@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyritemq.conformance import steps
 from pyritemq.conformance import wire as wires
@@ -61,7 +61,12 @@ def whole(t: Trial) -> None:
     """Tags, keys, properties and topic are the sender's."""
     topic = t.topic()
     consumer = t.consumer(topic, "TagA")
-    fields = {"tags": "TagA", "keys": "k", "properties": {"p": "v"}, "delayLevel": 1}
+    fields: dict[str, Any] = {
+        "tags": "TagA",
+        "keys": "k",
+        "properties": {"p": "v"},
+        "delayLevel": 1,
+    }
     t.producer().send(topic, "later", **fields)
     got = consumer.received(1)[0]
     t.equal("tags, keys", (got["tags"], got["keys"]), ("TagA", "k"))
@@ -205,7 +210,7 @@ def killed(t: Trial) -> None:
 )
 def no_handle(t: Trial) -> None:
     """The result of an ordinary send has none."""
-    t.equal("handle", t.producer().send(t.topic(), "x")["recallHandle"], None)
+    t.equal("handle", t.producer().send(t.topic(), "x").get("recallHandle"), None)
 
 
 @case(

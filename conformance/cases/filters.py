@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyritemq.conformance import steps
 from pyritemq.conformance import wire as wires
@@ -25,7 +25,8 @@ TWINS = ("AaAa", "BBBB")
 def _send(t: Trial, topic: str, tags: list[str]) -> None:
     producer = t.producer()
     for tag in tags:
-        producer.send(topic, tag or "none", **({"tags": tag} if tag else {}))
+        given: dict[str, Any] = {"tags": tag} if tag else {}
+        producer.send(topic, tag or "none", **given)
 
 
 @case("TAG-001", "One tag", source=TAGS, features="tags", core=True)

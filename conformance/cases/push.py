@@ -146,6 +146,7 @@ def continues(t: Trial) -> None:
     producer.send_many(steps.numbered(topic, 4))
     first = t.consumer(topic, group=group)
     t.equal("first", len(first.received(4)), 4)
+    steps.settled(t, first, topic, 2, 4)
     first.shutdown()
     producer.send_many(steps.numbered(topic, 4, first=4))
     second = t.consumer(topic, group=group)
