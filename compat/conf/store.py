@@ -84,8 +84,8 @@ class StoreTable(Settings):
     store_type: Str = key("default", important=True)
     iterator_when_use_rocksdb_consume_queue: Bool = True
     mapped_file_size_consume_queue: Int = key(6_000_000, used=True, at_least=1)
-    enable_consume_queue_ext: Bool = False
-    mapped_file_size_consume_queue_ext: Int = 50_331_648
+    enable_consume_queue_ext: Bool = key(False, used=True)
+    mapped_file_size_consume_queue_ext: Int = key(50_331_648, used=True, at_least=64)
     mapper_file_size_batch_consume_queue: Int = 13_800_000
     bit_map_length_consume_queue_ext: Int = 64
     flush_interval_commit_log: Int = key(500, used=True, important=True, at_least=0)
