@@ -331,6 +331,14 @@ class MessageStore:
             save_queue_ends(self._disk, self.config.root, ends, self.checkpoint)
             save_checkpoint(self._disk, self.config.root / "checkpoint", self.checkpoint)
 
+    def abandon(self) -> None:
+        """Let go of the folder without saving anything, before `drop_store` or another owner.
+
+        As after kill -9, but in order: no thread may be at work. Views that were handed out stay.
+        """
+        self._failure = StoreClosedError("the store is closed")
+        self._let_go()
+
     def close(self) -> None:
         """Stop cleanly: everything durable, checkpoint written, `abort` gone, lock released."""
         if isinstance(self._failure, StoreClosedError):
@@ -343,7 +351,10 @@ class MessageStore:
                 self.commit_log.files.discard_prepared()
                 self._disk.remove(self.config.root / "abort")
         finally:
-            self.commit_log.files.close()
-            self.queues.files.clear()
-            self.index.table.close()
-            self._lock.release()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self.commit_log.files.close()
+        self.queues.files.clear()
+        self.index.table.close()
+        self._lock.release()

@@ -65,6 +65,7 @@ CODE_OF_STATUS = {
     GetStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
+REMARK_OF_STATUS = {status: status.name for status in GetStatus}
 # With these two the code depends on the offset that was asked for.
 EMPTY_QUEUE = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
@@ -359,7 +360,7 @@ def _reply(
     head = encode_pull_reply_head(
         request.command,
         code,
-        result.status.name,
+        REMARK_OF_STATUS[result.status],
         broker_id=broker_id,
         next_offset=result.next_begin_offset,
         min_offset=result.min_offset,
