@@ -115,12 +115,16 @@ class ContainerClients:
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
+        network: str | None = None,
     ) -> ContainerClient:
+        """`network`: one that a test made, instead of the session's ("container:ID" as well)."""
         container = DockerContainer(client_image(self._docker, client_version))
         command = [*java_flags("/tmp"), *flags, "-cp", "/jars/*", main_class(name), *arguments]  # noqa: S108
         container.with_command(command)
         container.with_env("NAMESRV_ADDR", namesrv).with_env("ROCKETMQ_HOME", "/tmp")  # noqa: S108
-        container.with_kwargs(labels={LABEL: str(os.getpid())}, network=self._network.name)
+        container.with_kwargs(
+            labels={LABEL: str(os.getpid())}, network=network or self._network.name
+        )
         return ContainerClient(f"{name}-{client_version}", container)
 
     def close(self) -> None:
