@@ -19,6 +19,7 @@ from pyritemq.server.broker.filters.table import SAVE_SECONDS, ConsumerFilterTab
 from pyritemq.server.broker.internal_sends import InternalSends
 from pyritemq.server.broker.live_config import LiveConfig
 from pyritemq.server.broker.long_polling import LongPolling
+from pyritemq.server.broker.pop.service import PopService
 from pyritemq.server.broker.registration import Registration
 from pyritemq.server.broker.slow_readers import PROTECT_SECONDS, SlowReaders
 from pyritemq.server.broker.state.channels import (
@@ -137,6 +138,7 @@ class Broker:
             host=lambda: self.store_host,
             now_ms=now_ms,
         )
+        self.pop = PopService(self, JsonTable(tables / "consumerOrderInfo.json"), now_ms=now_ms)
         self.queue_locks = QueueLocks(clock)
         self.slow_readers = SlowReaders(
             config, self.groups, log_end=lambda: self.store.max_phy_offset
@@ -163,6 +165,7 @@ class Broker:
             resume=lambda requests: dispatcher.offer(Lane.PULL, requests),
         )
         self.internal_sends = InternalSends(dispatcher)
+        self.pop.connect(dispatcher)
         self.lanes = dispatcher.lanes
 
     def advertise(self, host: str, port: int) -> None:
@@ -190,6 +193,8 @@ class Broker:
             every(_repeat, self.timers.expire, EXPIRE_SECONDS)
             every(self.timers.run)
             every(self.transactions.run)
+            every(self.pop.run)
+            every(_repeat, self.pop.persist, SAVE_SECONDS)
             every(_repeat, self.filters.persist, SAVE_SECONDS)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
             every(_repeat, self.slow_readers.protect, PROTECT_SECONDS)
@@ -202,7 +207,7 @@ class Broker:
 
         What cannot be written, on a full disk say, is logged and keeps nothing else from it.
         """
-        parts = (self.topics, self.groups, self.offsets, self.filters, self.delays)
+        parts = (self.topics, self.groups, self.offsets, self.filters, self.delays, self.pop)
         tables = (part.persist for part in parts)
         saves = (self.transactions.close, *tables, self.timers.close, self.store.close)
         for save in saves:
