@@ -51,7 +51,7 @@ class TimerLog:
     """The files and their end."""
 
     def __init__(self, disk: Disk, folder: Path, *, file_size: int) -> None:
-        self._files = MappedFileQueue(disk, folder, file_size=file_size)
+        self._files = MappedFileQueue(disk, (folder,), file_size=file_size)
         self._staged = bytearray()
         self._written = 0  # what readers may see
         self.flushed_where = 0
