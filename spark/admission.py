@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pyritemq.spark.queues import Offsets, QueueKey, QueueRange
+from pyritemq.spark.queues import Offsets, QueueRange
 
 
 def limit_rows(starts: Offsets, ends: Offsets, rows_max: int) -> Offsets:
@@ -38,8 +38,3 @@ def limit_bytes(
 
 def rows_between(starts: Offsets, ends: Offsets) -> int:
     return sum(max(end - starts.get(key, end), 0) for key, end in ends.items())
-
-
-def merge_new(known: Offsets, keys: list[QueueKey], first: Offsets) -> Offsets:
-    """Offsets of all queues: a queue that has come up since starts at its first message."""
-    return {key: known.get(key, first.get(key, 0)) for key in {*known, *keys}}

@@ -5,7 +5,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pyritemq.spark.errors import OptionError
 from pyritemq.spark.options import SourceOptions
 from pyritemq.spark.partitions import ReadPartition
 from pyritemq.spark.queues import Offsets, QueueRange
@@ -25,14 +24,23 @@ class Backend(Catalogue, Protocol):
     def commit(self, offsets: Offsets) -> None:
         """Everything below the offsets is in the sink."""
 
+    def close(self) -> None:
+        """Let go of connections; it may be used again afterwards."""
+
 
 def open_backend(options: SourceOptions) -> Backend:
     """Raises StoreReadError or BrokerError."""
-    if options.path is None:
-        raise OptionError("option 'namesrv' cannot be used yet; read a store with 'path'")
-    return StoreBackend(options)
+    if options.path is not None:
+        return StoreBackend(options)
+    from pyritemq.spark.live_backend import LiveBackend
+
+    return LiveBackend(options)
 
 
 def read_partition(options: SourceOptions, partition: ReadPartition) -> Iterator[pa.RecordBatch]:
     """In a worker."""
-    return read_store(options, partition)
+    if options.path is not None:
+        return read_store(options, partition)
+    from pyritemq.spark.live_reader import read_live
+
+    return read_live(options, partition)

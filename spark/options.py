@@ -134,6 +134,15 @@ class GivenOptions:
             raise OptionError(f"option '{name}' must be true or false, not '{value}'")
         return value.lower() == "true"
 
+    def addresses(self, name: str) -> str | None:
+        """`host:port`, several separated by semicolons."""
+        text = self.text(name)
+        for address in (text or "").split(";") if text else ():
+            host, _, port = address.strip().rpartition(":")
+            if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+                raise OptionError(f"option '{name}' must be host:port;host:port…, not '{text}'")
+        return text
+
     def one_of(self, *names: str) -> str | None:
         """Which of these is given; at most one may be."""
         given = [name for name in names if self.has(name)]
@@ -162,7 +171,7 @@ def parse_source_options(given: Mapping[str, str], *, streaming: bool | None) ->
         raise OptionError("option 'minOffsetsPerTrigger' is larger than 'maxOffsetsPerTrigger'")
     return SourceOptions(
         path=options.text("path"),
-        namesrv=_addresses(options.text("namesrv")),
+        namesrv=options.addresses("namesrv"),
         broker_name=options.text("brokerName"),
         topics=_topics(options.text("subscribe")),
         pattern=_pattern(options.text("subscribePattern")),
@@ -193,14 +202,6 @@ def _check_mode(options: GivenOptions, *, streaming: bool | None) -> None:
         raise OptionError("option 'brokerName' names a store folder's broker; brokers tell theirs")
     if options.has("path") and options.has("groupId"):
         raise OptionError("option 'groupId' commits offsets to brokers: it needs 'namesrv'")
-
-
-def _addresses(text: str | None) -> str | None:
-    for address in (text or "").split(";") if text else ():
-        host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise OptionError(f"option 'namesrv' must be host:port;host:port…, not '{text}'")
-    return text
 
 
 def _topics(text: str | None) -> tuple[str, ...] | None:

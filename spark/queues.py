@@ -1,6 +1,9 @@
 """Names for a queue and for a piece of one: what the driver plans with and tasks are given."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+LIGHT_QUEUE: Final = "%LMQ%"
+"""Topics named so have light queues, whose units point to records of other topics."""
 
 
 class QueueKey(NamedTuple):

@@ -79,8 +79,9 @@ class BadRowError(Exception):
         self.reason = reason
 
 
-def read_heads(data: Bytes, positions: Positions, sizes: Positions, base: int) -> Heads:
-    """Heads of the records at positions; base is the CommitLog offset of the data's first byte.
+def read_heads(data: Bytes, positions: Positions, sizes: Positions, base: int | None) -> Heads:
+    """Heads of the records at positions; base is the CommitLog offset of the data's first byte,
+    or None for records that came over the wire.
 
     Raises BadRowError.
     """
@@ -90,7 +91,8 @@ def read_heads(data: Bytes, positions: Positions, sizes: Positions, base: int) -
     magic = raw["magic"]
     _refuse((magic != MAGIC_V1) & (magic != MAGIC_V2), "magic code of no message")
     _refuse(raw["total_size"] != sizes, "the size differs from the queue's")
-    _refuse(raw["phy_offset"] != positions + base, "the record says that it lies elsewhere")
+    if base is not None:
+        _refuse(raw["phy_offset"] != positions + base, "the record says that it lies elsewhere")
     fields = {name: raw[name].astype(raw[name].dtype.newbyteorder("=")) for name in _plain_names()}
     hosts = {"born_host": _widen(raw["born_host"]), "store_host": _widen(raw["store_host"])}
     head_sizes = np.full(len(positions), HEAD_SIZE, np.int64)

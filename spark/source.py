@@ -5,6 +5,7 @@ workers, to which it is pickled: it holds options and nothing else.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,15 +13,18 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     InputPartition,
 )
 from pyspark.sql.types import StructType
 
-from pyritemq.spark.backend import open_backend, read_partition
+from pyritemq.spark.backend import Backend, open_backend, read_partition
 from pyritemq.spark.options import SourceOptions, parse_source_options
 from pyritemq.spark.partitions import ReadPartition
 from pyritemq.spark.schema import spark_schema
 from pyritemq.spark.selection import make_ranges, resolve, select_queues
+from pyritemq.spark.sink import RocketMQStreamWriter, RocketMQWriter, parse_sink_options
 from pyritemq.spark.stream import RocketMQStreamReader
 
 if TYPE_CHECKING:
@@ -47,6 +51,22 @@ class RocketMQDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
         return RocketMQStreamReader(parse_source_options(self.options, streaming=True))
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return RocketMQWriter(parse_sink_options(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        return RocketMQStreamWriter(parse_sink_options(self.options), schema)
+
+
+def plan_batch(options: SourceOptions, backend: Backend) -> list[ReadPartition]:
+    """The tasks of one batch read."""
+    keys = select_queues(options, backend)
+    starts = resolve(options.starting, keys, backend, option="starting")
+    ends = resolve(options.ending, keys, backend, option="ending")
+    bounds = backend.bounds(keys)
+    ranges = make_ranges(starts, ends, bounds, fail_on_data_loss=options.fail_on_data_loss)
+    return backend.plan(ranges)
+
 
 class RocketMQReader(DataSourceReader):
     """One batch read."""
@@ -55,15 +75,8 @@ class RocketMQReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        options = self._options
-        backend = open_backend(options)
-        keys = select_queues(options, backend)
-        starts = resolve(options.starting, keys, backend, option="starting")
-        ends = resolve(options.ending, keys, backend, option="ending")
-        ranges = make_ranges(
-            starts, ends, backend.bounds(keys), fail_on_data_loss=options.fail_on_data_loss
-        )
-        return list(backend.plan(ranges))
+        with closing(open_backend(self._options)) as backend:
+            return list(plan_batch(self._options, backend))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, ReadPartition):  # Spark's stand-in for "no partitions"

@@ -53,6 +53,9 @@ class StoreBackend:
         self._stores = open_stores(options.path, options.broker_name)
         self._ends = {name: SafeEnd(store) for name, store in self._stores.items()}
 
+    def close(self) -> None:
+        """Nothing is kept open."""
+
     # -- the driver's questions ---------------------------------------------------------------
 
     def queues(self, topics: Iterable[str] | None) -> list[QueueKey]:

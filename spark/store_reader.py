@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyritemq.spark.decode import Rows, make_batch
 from pyritemq.spark.errors import DataLossError, StoreReadError
 from pyritemq.spark.gather import AnyArray, Bytes, Positions
-from pyritemq.spark.queues import QueueRange
+from pyritemq.spark.queues import LIGHT_QUEUE, QueueRange
 from pyritemq.spark.record_heads import BadRowError, read_heads
 from pyritemq.spark.store_files import QueueFiles, StoreFile, StoreFolder
 from pyritemq.storage.consume_queue import BLANK_SIZE
@@ -27,7 +27,6 @@ BATCH_ROWS: Final = 8192  # ours: at 576 bytes a row, 5 MB: what decodes quickes
 BATCH_BYTES: Final = 8 << 20
 MAP_BYTES: Final = 64 << 20  # ours: mapped pages count as the worker's memory
 BLOCK_UNITS: Final = 1 << 16  # 1.3 MB read from a ConsumeQueue at once
-LIGHT_QUEUE: Final = "%LMQ%"  # such a queue's units point to records of other topics
 
 _COLUMNS: Final = ("phy", "size", "offset", "which")
 

@@ -4,8 +4,9 @@ Spark keeps one reader alive in a Python process of the driver and writes the of
 returns into the checkpoint before a batch runs. A batch is defined by its two offsets alone, so a
 restart reads the same messages again, and an idempotent sink has each exactly once.
 
-A queue that appears while the query runs is read from its first message: `start` lacks it, and the
-batch's `end` has it.
+A queue that appears while the query runs is read from its first message. The batch in which it
+appears takes nothing of it: it only brings that first offset into the checkpoint, so that messages
+which expire before they are read are missed, and not passed over.
 """
 
 from collections.abc import Iterator, Sequence
@@ -82,19 +83,21 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The batch's ends: never before its starts, and as the limits allow."""
         new = [key for key in ends if key not in starts]
         firsts = {key: bounds[0] for key, bounds in self.backend.bounds(new).items()}
-        known = starts | firsts
         # a queue that shrank or vanished stays where it was: partitions() says what is lost
-        ends = {key: max(ends.get(key, 0), start) for key, start in known.items()}
-        if isinstance(limit, ReadAllAvailable):
-            return ends
+        ends = {key: max(ends.get(key, 0), start) for key, start in starts.items()}
+        if not isinstance(limit, ReadAllAvailable):
+            ends = self._limit(starts, ends)
+        return ends | firsts
+
+    def _limit(self, starts: Offsets, ends: Offsets) -> Offsets:
         options = self._options
         lowest = options.min_offsets_per_trigger
-        if self._stop_at is None and lowest and rows_between(known, ends) < lowest:
+        if self._stop_at is None and lowest and rows_between(starts, ends) < lowest:
             return starts
         if options.max_bytes_per_trigger is not None:
-            ends = limit_bytes(known, ends, options.max_bytes_per_trigger, self.backend.mean_size)
+            ends = limit_bytes(starts, ends, options.max_bytes_per_trigger, self.backend.mean_size)
         if options.max_offsets_per_trigger is not None:
-            ends = limit_rows(known, ends, options.max_offsets_per_trigger)
+            ends = limit_rows(starts, ends, options.max_offsets_per_trigger)
         return ends
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
@@ -118,17 +121,12 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         starts, ends = offsets_from_json(start), offsets_from_json(end)
-        changed = {key: to for key, to in ends.items() if starts.get(key) != to}
+        changed = {key: to for key, to in ends.items() if starts.get(key, to) != to}
         bounds = self.backend.bounds(changed)
-        # a queue without a start is new in this batch; after a restart too, it starts at its first
-        begins = {key: starts.get(key, 0) for key in changed}
-        for key in changed:
-            if key not in starts:
-                begins[key] = min(bounds.get(key, (0, 0))[0], changed[key])
-        ranges = make_ranges(
-            begins, changed, bounds, fail_on_data_loss=self._options.fail_on_data_loss
+        strict = self._options.fail_on_data_loss
+        return list(
+            self.backend.plan(make_ranges(starts, changed, bounds, fail_on_data_loss=strict))
         )
-        return list(self.backend.plan(ranges))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ReadPartition)
@@ -137,3 +135,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: Json) -> None:
         if self._options.group_id is not None:
             self.backend.commit(offsets_from_json(end))
+
+    def stop(self) -> None:
+        if self._backend is not None:
+            self._backend.close()
