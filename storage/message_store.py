@@ -290,6 +290,22 @@ class MessageStore:
             self._deletions.end()
         return len(found)
 
+    def delete_expired_queues(self, *, keep: Callable[[str], bool]) -> int:
+        """Delete the queues whose messages have all expired; how many there were.
+
+        As in Java such a queue starts at offset 0 again. Those of topics to keep stay.
+        """
+        self.queues.expire(self.commit_log.min_offset)
+        expired = {key for key in self.queues.wholly_expired(None) if not keep(key[0].decode())}
+        if not expired:
+            return 0
+        with self._append_lock:
+            with self._flush_lock:
+                expired &= self.queues.wholly_expired(expired)  # sends went on meanwhile
+                self.queues.delete(expired)
+            self._persist_queues()
+        return len(expired)
+
     def topics(self) -> set[str]:
         """Topics that have a queue."""
         return {topic.decode() for topic, _ in self.queues.all_keys()}

@@ -199,6 +199,8 @@ class Broker:
             every(self.pop.run)
             every(_repeat, self.pop.persist, SAVE_SECONDS)
             every(_repeat, self.filters.persist, SAVE_SECONDS)
+            every(_repeat, self.topics.save_late, SAVE_SECONDS)
+            every(_repeat, self.groups.save_late, SAVE_SECONDS)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
             every(_repeat, self.slow_readers.protect, PROTECT_SECONDS)
             every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
