@@ -1,4 +1,4 @@
-"""Stores that are active, cut, damaged or half deleted: what is whole is read, the rest is named."""
+"""Stores that are active, cut, damaged or half deleted: the whole is read, the rest is named."""
 
 import os
 import struct
