@@ -77,3 +77,9 @@ def route(wire: Wire, topic: str) -> Json | None:
 def cluster_brokers(wire: Wire) -> list[str]:
     info = wires.java_json(wire.call(RequestCode.GET_BROKER_CLUSTER_INFO).body)
     return sorted(info["brokerAddrTable"])
+
+
+def write_queues(wire: Wire, topic: str) -> int:
+    """How many queues a topic has on its first broker; 0 where it has no route."""
+    found = route(wire, topic)
+    return int(found["queueDatas"][0]["writeQueueNums"]) if found and found["queueDatas"] else 0

@@ -222,6 +222,14 @@ class Trial:
             time.sleep(POLL_SECONDS)
         self.say(f"check {what}: {shown(got)}")
 
+    def attempt(self, action: Callable[[], object]) -> bool:
+        """Whether the client did it; its refusals are no failure of the case."""
+        try:
+            action()
+        except DriverError:
+            return False
+        return True
+
     def say(self, line: str) -> None:
         with self._lock:
             stamp = f"{time.monotonic() - self._began:7.3f} "

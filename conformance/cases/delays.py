@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyritemq.conformance import steps
 from pyritemq.conformance import wire as wires
 from pyritemq.conformance.catalogue import WIRE, case, family
+from pyritemq.conformance.setup import with_properties
 from pyritemq.conformance.trial import bodies
 from pyritemq.protocol.codes import ResponseCode
 
@@ -165,6 +166,7 @@ def too_far(t: Trial) -> None:
     source="protocol: RECALL_MESSAGE",
     since="5.5.0",
     features="timer recall",
+    setup=with_properties(recallMessageEnable="true"),
 )
 def recalled(t: Trial) -> None:
     """Of two timers the recalled one is not delivered, the other is."""

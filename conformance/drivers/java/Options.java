@@ -6,7 +6,11 @@ final class Options {
     private Options() {
     }
 
+    /** How often a client looks for routes, retry topics among them: every 30 s unless it is told. */
+    private static final int LOOK_FOR_ROUTES_MS = 2000;
+
     static void apply(Object client, JSONObject options) throws Exception {
+        set(client, "pollNameServerInterval", LOOK_FOR_ROUTES_MS);
         if (options == null) {
             return;
         }

@@ -174,7 +174,9 @@ final class Producers {
             producer.request(message, new RequestCallback() {
                 @Override
                 public void onSuccess(Message answer) {
-                    future.complete(answer);
+                    if (answer != null) { // null: sent, and not answered yet
+                        future.complete(answer);
+                    }
                 }
 
                 @Override

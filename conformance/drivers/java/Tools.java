@@ -61,6 +61,7 @@ final class Tools {
         System.setErr(to);
         try {
             Class<?> startup = Class.forName("org.apache.rocketmq.tools.command.MQAdminStartup");
+            forgetCommands(startup);
             for (Method method : startup.getMethods()) {
                 if (method.getName().equals("main0")) {
                     method.invoke(null, arguments, null);
@@ -71,5 +72,15 @@ final class Tools {
             System.setErr(err);
         }
         return said.toString("UTF-8");
+    }
+
+    /** Some commands keep the client of their first call, with its name server: each gets a new one. */
+    private static void forgetCommands(Class<?> startup) throws Exception {
+        for (java.lang.reflect.Field field : startup.getDeclaredFields()) {
+            if (List.class.isAssignableFrom(field.getType())) {
+                field.setAccessible(true);
+                ((List<?>) field.get(null)).clear();
+            }
+        }
     }
 }
