@@ -121,17 +121,23 @@ class ContainerClients:
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
+        network: str | None = None,
     ) -> ContainerClient:
+        """`network`: one that a test made, instead of the session's ("container:ID" as well)."""
         command = [*java_flags("/tmp"), *flags, "-cp", "/jars/*", main_class(name), *arguments]  # noqa: S108
-        container = self.container(client_version, command)
+        container = self.container(client_version, command, network=network)
         container.with_env("NAMESRV_ADDR", namesrv)
         return ContainerClient(f"{name}-{client_version}", container)
 
-    def container(self, client_version: str, command: Sequence[str]) -> DockerContainer:
+    def container(
+        self, client_version: str, command: Sequence[str], *, network: str | None = None
+    ) -> DockerContainer:
         """A container, not started, with one client line in /jars; Java is its entry."""
         container = DockerContainer(client_image(self._docker, client_version))
         container.with_command(list(command)).with_env("ROCKETMQ_HOME", "/tmp")  # noqa: S108
-        return container.with_kwargs(labels={LABEL: str(os.getpid())}, network=self._network.name)
+        return container.with_kwargs(
+            labels={LABEL: str(os.getpid())}, network=network or self._network.name
+        )
 
     def start_server(self, name: str, command: Sequence[str], folder: Path) -> ContainerClient:
         """A server: on this machine's own network, with its folder mounted."""

@@ -21,11 +21,13 @@ from pyritemq.compat.properties_file import parse_properties
 from pyritemq.server import lifecycle, log, store_cli
 from pyritemq.server.cli_options import (
     ADVERTISE,
+    ALLOW_RESET,
     FRAME_MAX,
     HELP,
     LISTEN,
     LOG_LEVEL,
     METRICS_PORT,
+    METRICS_PORT_DEFAULT,
     STORE,
     config_file,
     port,
@@ -121,6 +123,10 @@ def _own_defaults(path: str | None, listen: str | None, store: str | None) -> di
     return defaults
 
 
+def _metrics_port(asked: int | None, *, allow_reset: bool) -> int | None:
+    return METRICS_PORT_DEFAULT if asked is None and allow_reset else asked
+
+
 def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
 
@@ -157,6 +163,7 @@ main.add_command(store_cli.store)
 )
 @config_file("-c", "--config", text="A broker.conf with Java's property names.")
 @METRICS_PORT
+@ALLOW_RESET
 @FRAME_MAX
 @LOG_LEVEL
 @_plain_errors
@@ -169,6 +176,7 @@ def serve(
     brokers: int,
     config_path: str | None,
     metrics_port: int | None,
+    allow_reset: bool,
     frame_max: int,
     log_level: str,
 ) -> None:
@@ -186,7 +194,8 @@ def serve(
         broker_config,
         lifecycle.Options(
             advertise=advertise,
-            metrics_port=metrics_port,
+            metrics_port=_metrics_port(metrics_port, allow_reset=allow_reset),
+            allow_reset=allow_reset,
             brokers=brokers,
             config_path=config_path,
             log_level=log_level,
@@ -235,6 +244,7 @@ def namesrv(
 @port("--port", "Port; 0 takes a free one.  The VIP channel is two below.  [default: 10911]")
 @ADVERTISE
 @METRICS_PORT
+@ALLOW_RESET
 @FRAME_MAX
 @LOG_LEVEL
 @_plain_errors
@@ -247,6 +257,7 @@ def broker(
     port: int | None,
     advertise: str | None,
     metrics_port: int | None,
+    allow_reset: bool,
     frame_max: int,
     log_level: str,
 ) -> None:
@@ -258,7 +269,12 @@ def broker(
         "listenPort": _text(port),
     }
     config = _broker_config(config_path, overrides)
-    options = lifecycle.Options(advertise=advertise, metrics_port=metrics_port, frame_max=frame_max)
+    options = lifecycle.Options(
+        advertise=advertise,
+        metrics_port=_metrics_port(metrics_port, allow_reset=allow_reset),
+        allow_reset=allow_reset,
+        frame_max=frame_max,
+    )
     lifecycle.serve_broker(config, options)
 
 

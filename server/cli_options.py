@@ -54,8 +54,24 @@ def port(flag: str, text: str) -> Option:
     return click.option(flag, type=ports, default=None, metavar="PORT", help=text)
 
 
-METRICS_PORT = port(
-    "--metrics-port", "Serve Prometheus metrics at /metrics on this port.  [default: off]"
+METRICS_PORT_DEFAULT = 5557
+"""RocketMQ's metricsPromExporterPort."""
+
+METRICS_PORT = click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    is_flag=False,
+    flag_value=METRICS_PORT_DEFAULT,
+    default=None,
+    metavar="[PORT]",
+    help="Serve /metrics, /healthz and /readyz over HTTP on this port; 0 takes a free one.  "
+    f"[default: off; {METRICS_PORT_DEFAULT} if no port is given]",
+)
+ALLOW_RESET = click.option(
+    "--allow-reset",
+    is_flag=True,
+    help="For tests: let POST /reset on the metrics port drop all topics, groups, offsets and "
+    "messages.  Turns that port on.",
 )
 
 

@@ -38,7 +38,7 @@ class Dispatcher(Generic[ServiceT]):
         post: Callable[[Outbox], None],
         channel_closed: Callable[[Channel], None],
     ) -> None:
-        self._service = service
+        self.service = service  # replaced only while every lane is paused
         self._handlers = registry.table()
         used = {handler.lane for handler in self._handlers.values()} | {Lane.CLIENT}
         self.lanes = {
@@ -117,7 +117,7 @@ class Dispatcher(Generic[ServiceT]):
         try:
             if handler.header is not None:
                 request.header = handler.header.decode(request.command.ext_fields)
-            reply = handler.single(self._service, request)
+            reply = handler.single(self.service, request)
         except Exception as error:  # noqa: BLE001 - the lane's edge: nothing may end the lane
             reply = reply_to_failure(request, error)
         if reply is not None:
@@ -132,7 +132,7 @@ class Dispatcher(Generic[ServiceT]):
         # Replies of the batch are held apart: if it fails half-way, each request gets one answer.
         replies = Outbox()
         try:
-            batch(self._service, requests, replies)
+            batch(self.service, requests, replies)
         except Exception as error:  # noqa: BLE001 - the lane's edge: nothing may end the lane
             for request in requests:
                 outbox.add_reply(request, reply_to_failure(request, error))

@@ -108,6 +108,9 @@ class LanePool:
         self._post = post
         self._queue: SimpleQueue[list[Request[Any]] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
+        # One for each thread, which holds it during a drain; `pause` takes them all.
+        self._gates: list[threading.Lock] = []
+        self._paused = False
         # Guards the numbers below: the loop counts in, lane threads count out.
         self._lock = threading.Lock()
         self._queued = 0
@@ -160,6 +163,32 @@ class LanePool:
                 served_ns=self._served_ns,
             )
 
+    def pause(self, *, timeout_s: float) -> bool:
+        """Let the drains under way end and start none until `resume`; what comes meanwhile waits.
+
+        False, and nothing is paused, if they take longer.  Blocks: not for the loop.
+        """
+        with self._lock:
+            assert not self._paused, "a lane is paused by one at a time"
+            self._paused = True  # from here on a new thread starts with its gate shut
+            gates = list(self._gates)
+        deadline = time.monotonic() + timeout_s
+        for index, gate in enumerate(gates):
+            if not gate.acquire(timeout=max(deadline - time.monotonic(), 0)):
+                self._open(gates[:index] + self._gates[len(gates) :])
+                return False
+        return True
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._open(self._gates)
+
+    def _open(self, gates: list[threading.Lock]) -> None:
+        with self._lock:
+            self._paused = False
+            for gate in gates:
+                gate.release()
+
     def close(self) -> None:
         """Refuse new work, finish what is queued, end the threads.  Blocks: not for the loop."""
         with self._lock:
@@ -172,18 +201,23 @@ class LanePool:
 
     def _start_thread(self) -> None:
         name = f"{self.lane}-{len(self._threads)}"
-        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        gate = threading.Lock()
+        if self._paused:
+            gate.acquire()
+        thread = threading.Thread(target=self._work, args=(gate,), name=name, daemon=True)
         self._threads.append(thread)
+        self._gates.append(gate)
         thread.start()
 
-    def _work(self) -> None:
+    def _work(self, gate: threading.Lock) -> None:
         while (requests := self._take()) is not None:
-            started_ns = time.monotonic_ns()
-            outbox = Outbox()
-            self._run(requests, outbox)
-            if outbox.chunks:
-                self._post(outbox)
-            self._count(requests, started_ns, time.monotonic_ns())
+            with gate:
+                started_ns = time.monotonic_ns()
+                outbox = Outbox()
+                self._run(requests, outbox)
+                if outbox.chunks:
+                    self._post(outbox)
+                self._count(requests, started_ns, time.monotonic_ns())
 
     def _take(self) -> list[Request[Any]] | None:
         """The next drain: all that waits, or a fair share of it where several threads serve."""

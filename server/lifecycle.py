@@ -22,16 +22,18 @@ import pyritemq.server.namesrv.processors  # noqa: F401 - both fill the registri
 from pyritemq.server.broker.broker import Broker
 from pyritemq.server.clock import SystemClock
 from pyritemq.server.host import resolve
+from pyritemq.server.http import serve_http
 from pyritemq.server.lanes import Lane
 from pyritemq.server.listener import AddressInUse, bind
-from pyritemq.server.metrics import render_lanes, serve_metrics
 from pyritemq.server.namesrv.namesrv import NameServer
+from pyritemq.server.operations import Operations
 from pyritemq.server.registry import broker_handlers, namesrv_handlers
 from pyritemq.server.remoting_server import FRAME_MAX_BYTES, RemotingServer
+from pyritemq.server.reset import ResetRefused, start_over
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from pyritemq.compat.broker_conf import BrokerConfig
     from pyritemq.compat.namesrv_conf import NamesrvConfig
@@ -54,6 +56,7 @@ class Options:
 
     advertise: str | None = None
     metrics_port: int | None = None
+    allow_reset: bool = False
     brokers: int = 1
     config_path: str | None = None
     log_level: str = "warning"
@@ -100,6 +103,11 @@ class RunningNamesrv:
         """Where a broker of the same machine finds it."""
         host = self.config.bind_address
         return f"{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{self.config.listen_port}"  # noqa: S104
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it gives out routes."""
+        return not self.server.is_stopping and self.service.is_ready()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
@@ -150,24 +158,68 @@ class RunningBroker:
         )
         self.broker.connect(self.server.dispatcher)
         self.closed = trio.Event()
+        self._changing = trio.Lock()  # a reset or a stop, one at a time
+        self._is_stopping = False
+        self._jobs: tuple[trio.CancelScope, trio.Event] | None = None
+        self._nursery: trio.Nursery
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it serves and its jobs run: not while it starts, starts over or stops."""
+        return self._jobs is not None and not self._is_stopping
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         try:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(self.server.run)
-                await nursery.start(self.broker.run)
+            async with trio.open_nursery() as self._nursery:
+                await self._nursery.start(self.server.run)
+                await self.start_jobs()
                 task_status.started()
                 await self.server.stopped.wait()
-                nursery.cancel_scope.cancel()
+                self._nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self.broker.close)
             self.closed.set()
 
+    async def start_jobs(self) -> None:
+        """Start the broker's background jobs; it is registered when this returns."""
+        jobs = trio.CancelScope(), trio.Event()
+        await self._nursery.start(self._run_jobs, *jobs)
+        self._jobs = jobs
+
+    async def _run_jobs(
+        self, scope: trio.CancelScope, ended: trio.Event, task_status: trio.TaskStatus[None]
+    ) -> None:
+        try:
+            with scope:
+                await self.broker.run(task_status=task_status)
+        finally:
+            ended.set()
+
+    async def end_jobs(self) -> None:
+        """Leave the name servers and end the background jobs; before `start_jobs` again."""
+        assert self._jobs is not None, "jobs were not started"
+        (scope, ended), self._jobs = self._jobs, None
+        await self.broker.registration.stop()
+        scope.cancel()
+        await ended.wait()
+
+    async def reset(self, *, look_ups: LanePool | None = None) -> None:
+        """Drop all topics, groups, offsets and messages and go on as an empty broker.
+
+        Raises ResetRefused, StorageError or OSError: see `reset.start_over`.
+        """
+        async with self._changing:
+            if self._jobs is None or self._is_stopping:
+                raise ResetRefused("the broker is not running")
+            await start_over(self, look_ups=look_ups)
+
     async def stop(self) -> None:
         """Leave the name servers first, so that clients look elsewhere; then finish the work."""
-        await self.broker.registration.stop()
-        self.server.stop()
+        self._is_stopping = True
+        async with self._changing:
+            await self.broker.registration.stop()
+            self.server.stop()
 
     def announce(self) -> None:
         line = (
@@ -252,16 +304,17 @@ async def _serve_one(
     options: Options,
     signalled: Signalled,
 ) -> None:
+    port = _operations_socket(options, broker_config)
     namesrv = RunningNamesrv(namesrv_config, frame_max=options.frame_max)
     broker_config.namesrv_addr = namesrv.address
     broker = RunningBroker(broker_config, advertise=options.advertise, frame_max=options.frame_max)
+    operations = Operations(namesrv=namesrv, broker=broker, allow_reset=options.allow_reset)
     async with trio.open_nursery() as nursery:
+        _serve_operations(nursery, port, operations)
         await nursery.start(namesrv.run)
         namesrv.announce()
         await nursery.start(broker.run)
         broker.announce()
-        lanes = {"namesrv": namesrv.server.lanes, "broker": broker.server.lanes}
-        nursery.start_soon(_metrics, options.metrics_port, broker_config.bind_address, lanes)
         await signalled()
         await broker.stop()
         await broker.closed.wait()
@@ -271,12 +324,12 @@ async def _serve_one(
 
 
 async def _serve_namesrv(config: NamesrvConfig, options: Options, signalled: Signalled) -> None:
+    port = _operations_socket(options, config)
     namesrv = RunningNamesrv(config, frame_max=options.frame_max)
     async with trio.open_nursery() as nursery:
+        _serve_operations(nursery, port, Operations(namesrv=namesrv))
         await nursery.start(namesrv.run)
         namesrv.announce()
-        lanes = {"namesrv": namesrv.server.lanes}
-        nursery.start_soon(_metrics, options.metrics_port, config.bind_address, lanes)
         await signalled()
         namesrv.server.stop()
         await namesrv.server.stopped.wait()
@@ -284,12 +337,13 @@ async def _serve_namesrv(config: NamesrvConfig, options: Options, signalled: Sig
 
 
 async def _serve_broker(config: BrokerConfig, options: Options, signalled: Signalled) -> None:
+    port = _operations_socket(options, config)
     broker = RunningBroker(config, advertise=options.advertise, frame_max=options.frame_max)
     async with trio.open_nursery() as nursery:
+        operations = Operations(broker=broker, allow_reset=options.allow_reset)
+        _serve_operations(nursery, port, operations)
         await nursery.start(broker.run)
         broker.announce()
-        lanes = {"broker": broker.server.lanes}
-        nursery.start_soon(_metrics, options.metrics_port, config.bind_address, lanes)
         await signalled()
         await broker.stop()
         await broker.closed.wait()
@@ -302,10 +356,12 @@ async def _serve_many(
     options: Options,
     signalled: Signalled,
 ) -> None:
-    """A name server here and each broker in a process of its own."""
+    """A name server here and each broker in a process of its own, operations ports likewise."""
+    port = _operations_socket(options, namesrv_config)
     namesrv = RunningNamesrv(namesrv_config, frame_max=options.frame_max)
     brokers = BrokerProcesses()
     async with trio.open_nursery() as nursery:
+        _serve_operations(nursery, port, Operations(namesrv=namesrv))
         await nursery.start(namesrv.run)
         namesrv.announce()
         async with trio.open_nursery() as children:
@@ -320,11 +376,20 @@ async def _serve_many(
         raise brokers.failure
 
 
-async def _metrics(
-    port: int | None, host: str, services: Mapping[str, Mapping[Lane, LanePool]]
+def _operations_socket(
+    options: Options, config: BrokerConfig | NamesrvConfig
+) -> socket.socket | None:
+    """Bound before anything else happens, so that a port in use is one sentence."""
+    return None if options.metrics_port is None else bind(config.bind_address, options.metrics_port)
+
+
+def _serve_operations(
+    nursery: trio.Nursery, port: socket.socket | None, operations: Operations
 ) -> None:
     if port is not None:
-        await serve_metrics(bind(host, port), lambda: render_lanes(services))
+        nursery.start_soon(serve_http, port, operations.answer)
+        host, number = port.getsockname()[:2]
+        click.echo(f"The operations port is {host}:{number}")
 
 
 async def _until_signal(serve: Callable[[Signalled], Awaitable[None]]) -> None:
@@ -385,6 +450,12 @@ def _broker_command(
     command += ["--log-level", options.log_level, "--frame-max", str(options.frame_max)]
     if options.config_path is not None:
         command += ["-c", options.config_path]
+    if options.metrics_port is not None:
+        # The name server has the port that was asked for, the brokers those after it.
+        metrics_port = options.metrics_port + 1 + index if options.metrics_port else 0
+        command += ["--metrics-port", str(metrics_port)]
+    if options.allow_reset:
+        command += ["--allow-reset"]
     if options.advertise is not None:
         # Each broker needs a port of its own, so only the host can be shared.
         command += ["--advertise", options.advertise.rpartition(":")[0] or options.advertise]

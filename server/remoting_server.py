@@ -53,7 +53,7 @@ class RemotingServer(Generic[ServiceT]):
             registry,
             lane_sizes=lane_sizes,
             post=_deliver,
-            channel_closed=service.channel_closed,
+            channel_closed=lambda channel: self.dispatcher.service.channel_closed(channel),
         )
         self.listener = Listener(
             sockets,
@@ -83,6 +83,10 @@ class RemotingServer(Generic[ServiceT]):
             with trio.CancelScope(shield=True):
                 await self._finish_lanes()
             self.stopped.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stop.is_set()
 
     def stop(self) -> None:
         """Begin an orderly stop; `run` returns when it is over."""

@@ -28,6 +28,9 @@ class StoreConfig:
     commit_log_file_size: int = 1 << 30  # mappedFileSizeCommitLog
     consume_queue_file_units: int = 300_000  # mappedFileSizeConsumeQueue / 20
 
+    enable_consume_queue_ext: bool = False
+    consume_queue_ext_file_size: int = 48 << 20  # mappedFileSizeConsumeQueueExt
+
     flush_disk_type: FlushDiskType = "ASYNC_FLUSH"
     flush_interval_commit_log_ms: int = 500
     flush_commit_log_least_pages: int = 4
@@ -72,6 +75,10 @@ class StoreConfig:
     @property
     def consume_queue_dir(self) -> Path:
         return self.root / "consumequeue"
+
+    @property
+    def consume_queue_ext_dir(self) -> Path:
+        return self.root / "consumequeue_ext"
 
     @property
     def index_dir(self) -> Path:

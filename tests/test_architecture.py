@@ -27,7 +27,7 @@ THIRD_PARTY = {
     "storage": {"construct"},
     "server": {"trio", "orjson", "click"},
     "spark": {"pyspark", "pyarrow", "numpy"},
-    "conformance": {"testcontainers", "pytest", "click"},
+    "conformance": {"testcontainers", "pytest", "click", "yaml"},
 }
 
 # The outside world, by room: sans-IO rooms have none of it, storage has files but no network.

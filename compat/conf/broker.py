@@ -116,7 +116,7 @@ class BrokerTable(Settings):
     wait_time_mills_in_admin_broker_queue: Long = 5000
     start_accept_send_request_time_stamp: Long = key(0, used=True)
     trace_on: Bool = key(True, used=True)
-    enable_calc_filter_bit_map: Bool = False
+    enable_calc_filter_bit_map: Bool = key(False, used=True)
     reject_pull_consumer_enable: Bool = key(False, used=True)
     expect_consumer_num_use_filter: Int = key(32, used=True)
     max_error_rate_of_bloom_filter: Int = key(20, used=True)

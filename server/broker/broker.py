@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import trio
 
 from pyritemq.server.broker.delays.service import DelayService
+from pyritemq.server.broker.filters.bit_maps import bit_maps
 from pyritemq.server.broker.filters.table import SAVE_SECONDS, ConsumerFilterTable
 from pyritemq.server.broker.internal_sends import InternalSends
 from pyritemq.server.broker.live_config import LiveConfig
@@ -82,9 +83,21 @@ class Broker:
         self.store_host = packed_host(host, port)
         self.send_properties = send_properties(config)
         self.unique_ids = UniqueIds(self.store_host[:-4], clock)
-        self.store = MessageStore.open(store_config(config), now_ms=clock.now_ms)
         tables = Path(config.store_path_root_dir) / "config"
         now_ms = clock.now_ms
+        self.filters = ConsumerFilterTable(
+            config, JsonTable(tables / "consumerFilter.json"), now_ms=now_ms
+        )
+        self.filters.load()  # first: recovery makes bit maps of messages by it
+        self.store = MessageStore.open(
+            store_config(config),
+            now_ms=now_ms,
+            bit_map_of=bit_maps(
+                self.filters.on_topic,
+                bit_num=self.filters.bit_num,
+                is_on=lambda: self.config.enable_calc_filter_bit_map,
+            ),
+        )
         self.topics = TopicTable(config, JsonTable(tables / "topics.json"), now_ms=now_ms)
         self.groups = SubscriptionGroupTable(
             config, JsonTable(tables / "subscriptionGroup.json"), now_ms=now_ms
@@ -94,10 +107,7 @@ class Broker:
             now_ms=now_ms,
             use_reset=config.use_server_side_reset_offset,
         )
-        self.filters = ConsumerFilterTable(
-            config, JsonTable(tables / "consumerFilter.json"), now_ms=now_ms
-        )
-        for table in (self.topics, self.groups, self.offsets, self.filters):
+        for table in (self.topics, self.groups, self.offsets):
             table.load()
         self.delays = DelayService(
             config,

@@ -146,6 +146,16 @@ class LongPolling:
         except trio.RunFinishedError:
             return
 
+    def give_up(self) -> list[Request[Any]]:
+        """All pulls that are held, to be answered by somebody else; on the loop."""
+        pulls = [pull for waiting in self._held.values() for pull in waiting]
+        self._held.clear()
+        for pull in pulls:
+            pull.request.suspended = True
+            pull.request.header = pull
+            pull.probing = False
+        return [pull.request for pull in pulls if not pull.request.channel.closed]
+
     @property
     def held_count(self) -> int:
         return sum(map(len, self._held.values()))

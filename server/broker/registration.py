@@ -102,6 +102,12 @@ class Registration:
         """Where that master replicates from."""
         return self._calls.ha_server_address
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether a name server knows this broker, or it has none to tell; on the loop."""
+        servers = self._name_servers
+        return not servers or any(server.registered for server in servers)
+
     def topics_changed(self, topics: Iterable[TopicConfig]) -> None:
         """Tell the name servers soon; from any thread."""
         with self._lock:

@@ -168,8 +168,10 @@ def test_mqnamesrv_and_mqbroker_work_together(tmp_path, child):
 
 
 def test_several_brokers_are_processes_with_stores_of_their_own(tmp_path, child):
-    server = child(*serve_arguments(tmp_path), "--brokers", 2)
-    lines = [server.line() for _ in range(3)]
+    server = child(*serve_arguments(tmp_path), "--brokers", 2, "--metrics-port", 0)
+    lines = [server.line() for _ in range(6)]
+    assert sum(line.startswith("The operations port is 127.0.0.1:") for line in lines) == 3
+    lines = [line for line in lines if "operations" not in line]
     assert lines[0].startswith("The Name Server boot success.")
     assert all("boot success." in line for line in lines[1:])
     stores = [path for path in (tmp_path / "store").iterdir() if (path / "commitlog").is_dir()]

@@ -133,6 +133,12 @@ class ProducerTable:
             logger.warning("producer expired group=%s peer=%s", group, channel.remote_address)
             channel.close()
 
+    def adopt(self, other: ProducerTable) -> None:
+        """Go on with another table's members, before anyone uses this one."""
+        with other._lock:
+            self._groups = {group: dict(clients) for group, clients in other._groups.items()}
+            self._by_client_id = dict(other._by_client_id)
+
     def clients(self, group: str) -> list[Client] | None:
         """The group's clients, or None for a group that nobody is in."""
         with self._lock:
@@ -260,6 +266,12 @@ class ConsumerTable:
             logger.warning("consumer expired peer=%s", channel.remote_address)
             self.channel_closed(channel)
             channel.close()
+
+    def adopt(self, other: ConsumerTable) -> None:
+        """Go on with another table's members, before anyone uses this one."""
+        with other._lock:
+            self._groups = dict(other._groups)
+            self._fingerprints = dict(other._fingerprints)
 
     def exchange_fingerprint(self, group: str, fingerprint: int) -> int | None:
         """Keep a heartbeat's fingerprint and return the one before; forgotten with the group."""

@@ -79,6 +79,11 @@ class QueueLocks:
             leases = self._groups.get(group, {})
             return all(lease.is_expired(now_ms) for lease in leases.values())
 
+    def adopt(self, other: QueueLocks) -> None:
+        """Go on with another table's leases, before anyone uses this one."""
+        with other._lock:
+            self._groups = {group: dict(leases) for group, leases in other._groups.items()}
+
     def purge(self) -> None:
         """Forget leases that ended; absent and expired mean the same to `lock_batch`."""
         now_ms = self._now_ms()

@@ -123,3 +123,19 @@ def test_an_outbox_keeps_the_parts_of_a_frame_together():
     outbox.add("b", b"x")
     outbox.add("a", b"next")
     assert outbox.chunks == {"a": [b"head", b"body", b"next"], "b": [b"x"]}
+
+
+def test_a_paused_lane_lets_its_drain_end_and_starts_no_other_until_it_is_resumed():
+    gate = Gate()
+    lane = pool(gate.run, threads=2)
+    lane.offer([request(1)])
+    assert gate.entered.acquire(timeout=10)
+    assert not lane.pause(timeout_s=0.01), "a drain is under way"
+    gate.open.set()
+    assert lane.pause(timeout_s=10)
+    lane.offer([request(2)])
+    lane.offer([request(3)])  # by a thread of its own, which starts while the lane is paused
+    assert not gate.entered.acquire(timeout=0.05)
+    lane.resume()
+    lane.close()
+    assert sorted(gate.drains) == [[1], [2], [3]] or sorted(gate.drains) == [[1], [2, 3]]
