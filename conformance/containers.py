@@ -75,6 +75,11 @@ class ContainerClient:
             self._container.get_wrapped_container().kill()
         self.wait(timeout=10)
 
+    def close(self) -> None:
+        """Remove the container, running or not."""
+        with contextlib.suppress(APIError):
+            self._container.stop()
+
     def stop(self) -> int:
         """End the client with SIGTERM; its output stays readable until the context is left."""
         self._container.get_wrapped_container().stop(timeout=10)

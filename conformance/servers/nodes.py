@@ -52,6 +52,7 @@ class Node:
     def start(self) -> None:
         if self._launch is None:
             raise NotOurServerError(f"{self.name} is not ours to start")
+        self.leave()
         self._process = self._launch()
         self._process.wait_for_line(self._ready, timeout=READY_SECONDS)
 
@@ -69,7 +70,7 @@ class Node:
 
     def leave(self) -> None:
         if self._process is not None:
-            self._process.stop()
+            self._process.close()
 
     def log_tail(self) -> str:
         if self._process is None:
