@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from pyritemq.conformance.servers.nodes import Server
 
 
+OURS = ("pyrite", "pyritemq", "rocketmq")
+"""Servers that a run starts itself."""
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Cases that any RocketMQ-compatible server can be run against."""
@@ -91,6 +95,9 @@ def run(
     """Run cases and give a verdict; the exit is 1 when any failed."""
     cases = _selected(only, core=core)
     names = [name.strip() for name in clients.split(",") if name.strip()]
+    for wanted in servers:
+        if wanted not in OURS and ":" not in wanted:
+            raise click.UsageError(f"--server {wanted}: want pyrite, rocketmq or HOST:PORT")
     began = time.monotonic()
     result = Run([], names, launcher, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
     with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
@@ -191,8 +198,6 @@ def _server(wanted: str, place: Launcher) -> Server:
         return PyriteServer()
     if wanted == "rocketmq":
         return RocketServer(place.servers())
-    if ":" not in wanted:
-        raise click.UsageError(f"--server {wanted}: want pyrite, rocketmq or HOST:PORT")
     try:
         return ExternalServer(wanted)
     except NotOurServerError as error:
