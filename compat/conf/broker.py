@@ -213,7 +213,7 @@ class BrokerTable(Settings):
     broker_election_priority: Int = 2_147_483_647
     use_static_subscription: Bool = False
     metrics_exporter_type: Str = key(
-        "DISABLE", choices=("DISABLE", "OTLP_GRPC", "PROM", "LOG"), numbered=True
+        "DISABLE", used=True, choices=("DISABLE", "OTLP_GRPC", "PROM", "LOG"), numbered=True
     )
     metrics_otel_cardinality_limit: Int = 50000
     metrics_grpc_exporter_target: Str = ""
@@ -221,19 +221,19 @@ class BrokerTable(Settings):
     metric_grpc_exporter_time_out_in_mills: Long = 3000
     metric_grpc_exporter_interval_in_mills: Long = 60000
     metric_logging_exporter_interval_in_mills: Long = 10000
-    metrics_prom_exporter_port: Int = 5557
-    metrics_prom_exporter_host: Str = ""
-    metrics_label: Str = ""
+    metrics_prom_exporter_port: Int = key(5557, used=True, at_least=0, at_most=65535)
+    metrics_prom_exporter_host: Str = key("", used=True)
+    metrics_label: Str = key("", used=True)
     metrics_export_batch_max_data_points: Int = 1000
     metrics_in_delta: Bool = False
-    enable_remoting_metrics: Bool = True
-    enable_message_store_metrics: Bool = True
+    enable_remoting_metrics: Bool = key(True, used=True)
+    enable_message_store_metrics: Bool = key(True, used=True)
     enable_pop_metrics: Bool = True
-    enable_connection_metrics: Bool = True
-    enable_transaction_metrics: Bool = True
-    enable_stats_metrics: Bool = True
-    enable_request_metrics: Bool = True
-    enable_lag_and_dlq_metrics: Bool = True
+    enable_connection_metrics: Bool = key(True, used=True)
+    enable_transaction_metrics: Bool = key(True, used=True)
+    enable_stats_metrics: Bool = key(True, used=True)
+    enable_request_metrics: Bool = key(True, used=True)
+    enable_lag_and_dlq_metrics: Bool = key(True, used=True)
     channel_expired_timeout: Long = key(120_000, used=True, at_least=0)
     subscription_expired_timeout: Long = 600_000
     estimate_accumulation: Bool = True

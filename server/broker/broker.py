@@ -27,6 +27,7 @@ from pyritemq.server.broker.state.channels import (
     ProducerTable,
     notify_consumer_ids_changed,
 )
+from pyritemq.server.broker.state.events import Events
 from pyritemq.server.broker.state.groups import SubscriptionGroupTable
 from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
 from pyritemq.server.broker.state.queue_locks import QueueLocks
@@ -80,6 +81,7 @@ class Broker:
         host, port = advertised
         self.config = config
         self.clock = clock
+        self.events = Events()
         self.advertised_address = f"{host}:{port}"
         self.store_host = packed_host(host, port)
         self.send_properties = send_properties(config)
@@ -114,7 +116,7 @@ class Broker:
             config,
             self.store,
             JsonTable(tables / "delayOffset.json"),
-            put=lambda messages, done: self.internal_sends.put(messages, done),
+            put=lambda messages, done: self.internal_sends.put(messages, done, is_delayed=True),
             now_ms=now_ms,
         )
         self.timers: TimerService | TimersOff = TimersOff()
@@ -124,6 +126,7 @@ class Broker:
                 self.store,
                 put=lambda messages, done: self.internal_sends.put(messages, done),
                 now_ms=now_ms,
+                events=self.events,
             )
         self.producers = ProducerTable(clock, expired_ms=config.channel_expired_timeout)
         self.consumers = ConsumerTable(
@@ -196,6 +199,8 @@ class Broker:
             every(self.pop.run)
             every(_repeat, self.pop.persist, SAVE_SECONDS)
             every(_repeat, self.filters.persist, SAVE_SECONDS)
+            every(_repeat, self.topics.save_late, SAVE_SECONDS)
+            every(_repeat, self.groups.save_late, SAVE_SECONDS)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
             every(_repeat, self.slow_readers.protect, PROTECT_SECONDS)
             every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
