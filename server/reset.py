@@ -69,6 +69,8 @@ async def start_over(running: RunningBroker, *, look_ups: LanePool | None = None
             new, dropped = await trio.to_thread.run_sync(empty_broker, old)
             new.connect(dispatcher)
             held = old.long_polling.give_up()
+            for waiting in old.pop.waiting:
+                held += waiting.give_up()
             dispatcher.service = running.broker = new
             await running.start_jobs()
     finally:

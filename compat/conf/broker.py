@@ -173,11 +173,11 @@ class BrokerTable(Settings):
     max_message_filter_num_for_notification: Int = 64
     lite_pull_message_enable: Bool = key(True, used=True)
     sync_broker_member_group_period: Int = 1000
-    load_balance_poll_name_server_interval: Long = 30000
+    load_balance_poll_name_server_interval: Long = key(30000, used=True)
     clean_offline_broker_interval: Int = 30000
-    server_load_balancer_enable: Bool = True
-    default_message_request_mode: Str = key("PULL", choices=("PULL", "POP"))
-    default_pop_share_queue_num: Int = -1
+    server_load_balancer_enable: Bool = key(True, used=True)
+    default_message_request_mode: Str = key("PULL", choices=("PULL", "POP"), used=True)
+    default_pop_share_queue_num: Int = key(-1, used=True)
     transaction_time_out: Long = key(6000, used=True, important=True, at_least=0)
     transaction_check_max: Int = key(15, used=True, important=True)
     transaction_check_interval: Long = key(30000, used=True, important=True, at_least=1)

@@ -141,7 +141,7 @@ class Broker:
             host=lambda: self.store_host,
             now_ms=now_ms,
         )
-        self.pop = PopService(self, JsonTable(tables / "consumerOrderInfo.json"), now_ms=now_ms)
+        self.pop = PopService(self, tables, now_ms=now_ms)
         self.queue_locks = QueueLocks(clock)
         self.slow_readers = SlowReaders(
             config, self.groups, log_end=lambda: self.store.max_phy_offset

@@ -172,6 +172,17 @@ class PopLongPolling:
                 self._remove(waiting)
         self._let_go(late)
 
+    def give_up(self) -> list[Request[Any]]:
+        """All that wait, to be looked at from the beginning: the broker is being replaced."""
+        with self._lock:
+            given = [waiting.request for queue in self._waiting.values() for waiting in queue]
+            self._waiting.clear()
+            self._awaited.clear()
+            self._count = 0
+        for request in given:
+            request.suspended = False
+        return given
+
     def _enter(self, waiting: Waiting) -> None:
         self._waiting.setdefault(waiting.key, []).append(waiting)
         for topic in waiting.topics:

@@ -46,7 +46,7 @@ from pyritemq.storage.messages import STORED, GetStatus
 if TYPE_CHECKING:
     from pyritemq.protocol.record import Record
     from pyritemq.server.broker.broker import Broker
-    from pyritemq.server.broker.pop.revive_records import CheckPoint, PopKey
+    from pyritemq.server.broker.pop.revive_records import Ack, CheckPoint, PopKey
     from pyritemq.storage.messages import MessageToStore, PutResult
 
 logger = logging.getLogger(__name__)
@@ -60,6 +60,9 @@ QUIET_MS = 3000
 READ_COUNT = 32
 POINTS_MAX = 100_000
 """Ours: check points of one queue in memory; more are read when these have gone."""
+
+EARLY_ACKS_MAX = 10_000
+"""Ours: pops of one queue whose acks wait for them; most are acks that came too late to count."""
 
 BATCH_COUNT_MAX = 256
 BATCH_BYTES_MAX = 1 << 20
@@ -96,6 +99,7 @@ class ReviveQueue:
         self._topic = broker.pop.revive_topic
         self.queue_id = queue_id
         self._points: dict[PopKey, CheckPoint] = {}
+        self._early_acks: dict[PopKey, list[int]] = {}
         self._end_ms = 0
         self._next_offset: int | None = None
 
@@ -153,12 +157,23 @@ class ReviveQueue:
             point = decode_check_point(record.body)
             point.revive_offset = record.queue_offset
             self._points[point.key] = point
+            for offset in self._early_acks.pop(point.key, ()):
+                point.ack(offset)
         elif tag in (ACK_TAG, BATCH_ACK_TAG):
             ack = decode_ack(record.body, own_broker=self._broker.config.broker_name)
-            acked = self._points.get(ack.key)
-            for offset in ack.offsets if acked is not None else ():
-                if acked is not None and not acked.ack(offset):
-                    logger.error("ack of what was not popped topic=%s offset=%d", ack.topic, offset)
+            self._read_ack(ack)
+
+    def _read_ack(self, ack: Ack) -> None:
+        """Timers that catch up after a pause may bring an ack before its check point: it waits."""
+        point = self._points.get(ack.key)
+        if point is None:
+            self._early_acks.setdefault(ack.key, []).extend(ack.offsets)
+            while len(self._early_acks) > EARLY_ACKS_MAX:
+                del self._early_acks[next(iter(self._early_acks))]
+            return
+        for offset in ack.offsets:
+            if not point.ack(offset):
+                logger.error("ack of what was not popped topic=%s offset=%d", ack.topic, offset)
 
     def _take_ripe(self) -> Ripe:
         retries: list[Retry] = []

@@ -14,6 +14,7 @@ import trio
 from pyritemq.server.broker.pop.long_polling import PopLongPolling
 from pyritemq.server.broker.pop.order_info import OrderInfoTable
 from pyritemq.server.broker.pop.positions import PopPositions
+from pyritemq.server.broker.pop.request_modes import RequestModeTable
 from pyritemq.server.broker.pop.revive import Reviver
 from pyritemq.server.broker.pop.revive_records import (
     ACK_TIME_INTERVAL_MS,
@@ -21,18 +22,20 @@ from pyritemq.server.broker.pop.revive_records import (
     CheckPoint,
     revive_message,
 )
+from pyritemq.server.broker.pop.subscribe_routes import SubscribeRoutes
 from pyritemq.server.broker.state import names
 from pyritemq.server.lanes import Lane
+from pyritemq.storage.tables import JsonTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyritemq.server.broker.broker import Broker
     from pyritemq.server.broker.pop.positions import QueueKey
     from pyritemq.server.dispatch import Dispatcher
     from pyritemq.server.registry import Request
     from pyritemq.storage.messages import MessageToStore
-    from pyritemq.storage.tables import JsonTable
 
 WATCH_SECONDS = 0.1
 """Java's TIMER_TICK_MS: how late the end of a block in an ordered queue may be noticed."""
@@ -41,16 +44,19 @@ WATCH_SECONDS = 0.1
 class PopService:
     """POP of one broker."""
 
-    def __init__(
-        self, broker: Broker, order_infos: JsonTable, *, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, broker: Broker, tables: Path, *, now_ms: Callable[[], int]) -> None:
         config = broker.config
         self._broker = broker
         self._now_ms = now_ms
         self.revive_topic = names.REVIVE_TOPIC_PREFIX + config.broker_cluster_name
         self.positions = PopPositions(broker.offsets)
-        self.orders = OrderInfoTable(order_infos, now_ms=now_ms, is_known=self._is_known)
+        self.orders = OrderInfoTable(
+            JsonTable(tables / "consumerOrderInfo.json"), now_ms=now_ms, is_known=self._is_known
+        )
         self.orders.load()
+        self.modes = RequestModeTable(JsonTable(tables / "messageRequestMode.json"))
+        self.modes.load()
+        self.routes = SubscribeRoutes(config, now_ms=now_ms)
         self._watch_lock = threading.Lock()
         self._watched = set(self.orders.blocked())
         self.long_polling: PopLongPolling
@@ -81,6 +87,7 @@ class PopService:
             for waiting in self.waiting:
                 nursery.start_soon(waiting.run)
             nursery.start_soon(self._watch_orders)
+            nursery.start_soon(self.routes.run)
             if self._broker.config.timer_wheel_enable:
                 nursery.start_soon(Reviver(self._broker).run)
 

@@ -3,6 +3,7 @@
 from pyritemq.server.broker.processors import (
     ack,
     admin,
+    assignment,
     clients,
     locks,
     offsets,
@@ -21,6 +22,7 @@ from pyritemq.server.broker.processors import (
 __all__ = [
     "ack",
     "admin",
+    "assignment",
     "clients",
     "locks",
     "offsets",
