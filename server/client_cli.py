@@ -303,7 +303,12 @@ def describe(record: Record) -> str:
         lines.append(f"tried      {record.reconsume_times} times")
     properties = decode_properties(record.properties)
     lines += [f"property   {name}={value}" for name, value in sorted(properties.items())]
-    return "\n".join([*lines, f"body       {body_text(record.body)}"])
+    return "\n".join([*map(printable, lines), f"body       {body_text(record.body)}"])
+
+
+def printable(text: str) -> str:
+    """What a producer wrote must not move the reader's cursor."""
+    return "".join(mark if mark.isprintable() else f"\\x{ord(mark):02x}" for mark in text)
 
 
 def body_text(body: bytes, longest: int | None = None) -> str:
@@ -435,7 +440,7 @@ class Tail:
         shown = " ".join(f"{n}={v}" for n, v in properties.items() if n not in OURS)
         place = f"{time_text(record.store_timestamp)} {record.queue_id}:{record.queue_offset}"
         body = body_text(record.body, BODY_SHOWN)
-        click.echo("  ".join(part for part in (place, shown, body) if part))
+        click.echo("  ".join(part for part in (place, printable(shown), body) if part))
         if self._left is not None:
             self._left -= 1
             if self._left == 0:

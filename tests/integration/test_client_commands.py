@@ -10,6 +10,7 @@ from integration.test_reset import held
 from pyritemq.protocol.record import decode_properties
 from pyritemq.server.cli import main
 from pyritemq.server.client import PERM_READ, ClientError, open_client
+from pyritemq.server.top import GroupLine, TopicLine, compare, look
 
 
 @pytest.fixture
@@ -72,6 +73,15 @@ async def test_each_line_of_the_input_is_a_message_and_bytes_are_shown_in_hex(ru
     await ok(run("send", "Orders", stdin=b"one\ntwo\r\n\n\xff\x00\n"))
     read = await ok(run("tail", "Orders", "--from-start", "--count", "3"))
     assert sorted(line.split()[-1] for line in read.splitlines()) == ["0xff00", "one", "two"]
+
+
+async def test_a_message_cannot_write_on_the_readers_terminal(run):
+    receipt = await ok(run("send", "Orders", "\x1b[2Jx", "--property", "colour=\x1b[31m"))
+    for command in (["tail", "Orders", "--from-start", "--no-follow"], ["message", "show"]):
+        more = [] if command[0] == "tail" else [receipt.split()[0]]
+        text = await ok(run(*command, *more))
+        assert "\x1b" not in text
+        assert "colour=\\x1b[31m" in text
 
 
 async def test_tail_prints_what_comes(server, run, nursery):
@@ -146,3 +156,31 @@ async def test_the_client_goes_round_queues_and_reads_from_any_offset(server):
         assert ids == {one.unique_id for one in sent[3:]}
         with pytest.raises(ClientError, match=r"127\.0\.0\.1:\d+ answers [A-Z_]+: "):
             await client.send("SCHEDULE_TOPIC_XXXX", b"x", queue=queues[0])
+
+
+async def test_top_shows_topics_groups_and_lanes(server, run):
+    await ok(run("topic", "create", "Orders", "--queues", "2"))
+    await ok(run("group", "create", "readers"))
+    await ok(run("send", "Orders", "x", "--count", "3"))
+    for queue_id in range(2):
+        server.broker.broker.offsets.commit("readers", "Orders", queue_id, 0)
+    text = await ok(run("top", "--once", "--interval", "0.1"))
+    lines = [line.split() for line in text.splitlines()]
+    assert ["Orders", "2", "3", "0.0", "0.0"] in lines
+    assert ["readers", "0", "3", "0.0"] in lines
+    assert ["send", "broker-a", "0", "10000"] in lines
+
+
+async def test_a_look_sees_what_moved_since_the_last(server):
+    async with open_client(server.namesrv_address) as client:
+        await client.create_topic("Orders", queue_nums=2)
+        await client.create_group("readers")
+        server.broker.broker.offsets.commit("readers", "Orders", 0, 0)
+        before = await look(client)
+        for _ in range(4):
+            await client.send("Orders", b"x")
+        server.broker.broker.offsets.commit("readers", "Orders", 0, 2)
+        now = (await look(client))._replace(seconds=before.seconds + 2)
+    view = compare(before, now)
+    assert view.topics == [TopicLine("Orders", 2, 4, 2.0, 1.0)]
+    assert view.groups[0] == GroupLine("readers", 0, 2, 1.0)
