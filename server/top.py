@@ -91,10 +91,10 @@ def compare(before: Look, now: Look) -> View:
     out: dict[str, float] = defaultdict(float)
     groups = []
     for name, group in now.groups.items():
-        old = before.groups.get(name)
+        old = before.groups[name].consumed if name in before.groups else {}
         rates = {
-            topic: max(0, end - old.consumed.get(topic, end)) / seconds
-            for topic, end in (group.consumed.items() if old is not None else ())
+            topic: max(0, end - old.get(topic, end)) / seconds
+            for topic, end in group.consumed.items()
         }
         for topic, rate in rates.items():
             out[topic] += rate
