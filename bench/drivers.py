@@ -41,10 +41,7 @@ class Drivers:
 
     def produce(self, topic: str, *, messages: int, threads: int, size: int) -> dict[str, float]:
         """Send with the official Producer, to its end; its own report."""
-        arguments = ["-t", topic, "-q", str(messages), "-w", str(threads), "-s", str(size)]
-        with self._start(
-            f"{EXAMPLES}.benchmark.Producer", [*arguments, "-n", self._namesrv]
-        ) as run:
+        with self.start_producer(topic, messages=messages, threads=threads, size=size) as run:
             match = run.wait_for_line(_COMPLETE.pattern, timeout=SECONDS_MAX)
         failed = int(match["failed"]) + int(match["refused"])
         return {
@@ -54,6 +51,11 @@ class Drivers:
             "average_ms": float(match["average"] or "nan"),
             "max_ms": float(match["max"] or "nan"),
         }
+
+    def start_producer(self, topic: str, *, messages: int, threads: int, size: int) -> Child:
+        """Start the official Producer; it ends by itself."""
+        arguments = ["-t", topic, "-q", str(messages), "-w", str(threads), "-s", str(size)]
+        return self._start(f"{EXAMPLES}.benchmark.Producer", [*arguments, "-n", self._namesrv])
 
     def consumer(self, topic: str, group: str) -> Child:
         """Start the official Consumer; it runs until it is stopped."""

@@ -36,8 +36,10 @@ class BrokerProbe:
 
     def stored(self, topic: str) -> int:
         """Messages in the topic, by the highest offsets of its queues."""
-        code = RequestCode.GET_MAX_OFFSET
-        return sum(self._offset(code, {"topic": topic, "queueId": str(q)}) for q in range(QUEUES))
+        return sum(self.max_offset(topic, queue_id) for queue_id in range(QUEUES))
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        return self._offset(RequestCode.GET_MAX_OFFSET, {"topic": topic, "queueId": str(queue_id)})
 
     def consumed(self, topic: str, group: str) -> int:
         """Messages that the group has consumed; 0 for a queue of which it has said nothing."""
@@ -46,14 +48,18 @@ class BrokerProbe:
         return sum(self._offset(code, {**base, "queueId": str(q)}) for q in range(QUEUES))
 
     def _offset(self, code: RequestCode, fields: dict[str, str]) -> int:
+        reply = self.ask(code, fields)
+        return int(reply.ext_fields["offset"]) if reply.code == ResponseCode.SUCCESS else 0
+
+    def ask(self, code: RequestCode, fields: dict[str, str]) -> Command:
+        """The reply to one request."""
         self._opaque += 1
         request = Command(code, opaque=self._opaque, ext_fields=fields, serialize_type=1)
         self._socket.sendall(request.encode())
         while True:
             for reply in self._decoder.feed(self._socket.recv(65536)):
                 if reply.opaque == self._opaque:
-                    found = reply.code == ResponseCode.SUCCESS
-                    return int(reply.ext_fields["offset"]) if found else 0
+                    return reply
 
     def __enter__(self) -> BrokerProbe:
         return self

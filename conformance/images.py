@@ -23,10 +23,12 @@ from docker.errors import APIError, DockerException, ImageNotFound
 from pyritemq.conformance.jars import jar_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import docker
 
 PUBLIC_JRE = "eclipse-temurin:17-jre"
-LOCAL_JRE = "pyritemq-local/jre:17"
+LOCAL_JRE = "pyritemq-local/jre:17-2"
 JAVA_HOME = "/opt/java/openjdk"
 """Where the public image keeps its Java."""
 
@@ -50,9 +52,9 @@ def jre_base(client: docker.DockerClient) -> str:
     if named:
         return named
     for name in (PUBLIC_JRE, LOCAL_JRE):
-        if _is_here(client, name):
+        if is_here(client, name):
             return name
-    if _pull_in_time(client, PUBLIC_JRE):
+    if pull_in_time(client, PUBLIC_JRE):
         return PUBLIC_JRE
     _import_local_jre(client)
     return LOCAL_JRE
@@ -63,12 +65,12 @@ def client_image(client: docker.DockerClient, version: str) -> str:
     base = jre_base(client)
     stamp = f"{_created(client, base)}-{int(jar_folder(version).stat().st_mtime)}"
     name = f"pyritemq-local/rocketmq-client:{version}-{re.sub('[^0-9A-Za-z]', '', stamp)}"
-    if not _is_here(client, name):
+    if not is_here(client, name):
         _build(client, name, base, jar_folder(version))
     return name
 
 
-def _is_here(client: docker.DockerClient, name: str) -> bool:
+def is_here(client: docker.DockerClient, name: str) -> bool:
     try:
         client.images.get(name)
     except ImageNotFound:
@@ -80,7 +82,7 @@ def _created(client: docker.DockerClient, name: str) -> str:
     return str(client.images.get(name).short_id).removeprefix("sha256:")
 
 
-def _pull_in_time(client: docker.DockerClient, name: str) -> bool:
+def pull_in_time(client: docker.DockerClient, name: str) -> bool:
     """Pull on a thread of its own, which the caller leaves behind when the deadline passes."""
     pulled = threading.Event()
 
@@ -119,7 +121,7 @@ def _import_local_jre(client: docker.DockerClient) -> None:
     with tempfile.TemporaryDirectory(prefix="pyritemq-jre-") as temporary:
         java = Path(temporary) / "java"
         command = ["jlink", "--add-modules", JRE_MODULES, "--no-man-pages", "--no-header-files"]
-        _run([*command, "--output", str(java)])
+        run_tool([*command, "--output", str(java)])
         archive = Path(temporary) / "jre.tar"
         with tarfile.open(archive, "w") as tar:
             _add_root(tar, java)
@@ -149,16 +151,19 @@ def _add_root(tar: tarfile.TarFile, java: Path) -> None:
 
 
 def _shared_libraries(java: Path) -> set[str]:
+    return shared_libraries([java / "bin" / "java", *(java / "lib").rglob("*.so")], outside=java)
+
+
+def shared_libraries(binaries: Iterable[Path], *, outside: Path) -> set[str]:
     """The closure that ldd finds; also what glibc loads by name to resolve hosts."""
-    binaries = [java / "bin" / "java", *(java / "lib").rglob("*.so")]
     found: set[str] = set()
     for binary in binaries:
-        for path in re.findall(r"(/\S+) \(0x", _run(["ldd", str(binary)], may_fail=True)):
-            if not path.startswith(str(java)):
+        for path in re.findall(r"(/\S+) \(0x", run_tool(["ldd", str(binary)], may_fail=True)):
+            if not path.startswith(str(outside)):
                 found.add(path)
     libc = next((path for path in found if Path(path).name.startswith("libc.so")), None)
     if libc is None:
-        raise ImageError("ldd shows no libc for the linked Java runtime")
+        raise ImageError(f"ldd shows no libc for {outside}")
     beside = Path(libc).parent
     names = (
         "libnss_dns.so.2",
@@ -166,11 +171,14 @@ def _shared_libraries(java: Path) -> set[str]:
         "libresolv.so.2",
         "libgcc_s.so.1",
         "libstdc++.so.6",
+        "libpthread.so.0",  # these three: RocksDB's library, which the real broker loads
+        "libdl.so.2",
+        "librt.so.1",
     )
     return found | {str(beside / name) for name in names if (beside / name).exists()}
 
 
-def _run(command: list[str], *, may_fail: bool = False) -> str:
+def run_tool(command: list[str], *, may_fail: bool = False) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if done.returncode and not may_fail:
         raise ImageError(f"{command[0]} failed: {done.stderr.strip() or done.stdout.strip()}")

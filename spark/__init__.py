@@ -1,1 +1,5 @@
-"""The store as a Spark data source."""
+"""The store as a Spark data source: `register(spark)`, then `spark.read.format("rocketmq")`."""
+
+from pyritemq.spark.source import RocketMQDataSource, register
+
+__all__ = ["RocketMQDataSource", "register"]

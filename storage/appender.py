@@ -124,7 +124,7 @@ class Appender:
                 file_end = file.end_offset - BLANK_MIN
             tags_code = message.tags_code
             if tags_code is None:
-                tags_code = self._derive_tags_code(message, timestamp)
+                tags_code = self._derive_tags_code(queue, message, timestamp)
             queue_offset = queue.stage(phy_offset, size, tags_code) if in_queue else 0
             touched[queue] = None
             parts += (
@@ -178,7 +178,9 @@ class Appender:
     def _open_queue(self, message: MessageToStore) -> ConsumeQueue:
         return self._table.find_or_create(message.topic, message.queue_id)
 
-    def _derive_tags_code(self, message: MessageToStore, timestamp: int) -> int:
+    def _derive_tags_code(
+        self, queue: ConsumeQueue, message: MessageToStore, timestamp: int
+    ) -> int:
         return derive_tags_code(message.topic, message.properties, timestamp, self._delay_levels)
 
 

@@ -57,7 +57,10 @@ class CommitLog:
 
     def __init__(self, disk: Disk, config: StoreConfig) -> None:
         self.files = MappedFileQueue(
-            disk, config.commit_log_dir, file_size=config.commit_log_file_size
+            disk,
+            config.commit_log_write_dirs,
+            file_size=config.commit_log_file_size,
+            read_only=config.commit_log_read_only_paths,
         )
         self.max_offset = 0  # published: bytes below it are complete
         self.flushed_where = 0  # durable: bytes below it survive power loss; never too high

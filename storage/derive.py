@@ -5,7 +5,7 @@ module is for recovery, which reads records back and places their units, and for
 needs the store's clock: the tags code of a delayed message.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyritemq.compat.java_hash import tags_code
 from pyritemq.protocol.record import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
@@ -14,6 +14,9 @@ from pyritemq.storage.deletions import TopicDeletions
 from pyritemq.storage.errors import StoreUnusableError
 from pyritemq.storage.queue_table import QueueTable
 from pyritemq.storage.record_codec import CheckedRecord
+
+if TYPE_CHECKING:
+    from pyritemq.storage.consume_queue_ext import ConsumeQueueExts
 
 SCHEDULE_TOPIC: Final = b"SCHEDULE_TOPIC_XXXX"
 GAP_MAX: Final = 300_000  # ours: a file of units; a wider hole in a queue is a damaged offset
@@ -84,6 +87,7 @@ class Deriver:
         self._table = table
         self._delay_levels = delay_levels
         self.deletions = deletions
+        self.exts: ConsumeQueueExts | None = None  # set where messages get ext units
         self.from_start = True  # the scan began with the CommitLog: no earlier record can help
 
     def derive(self, record: CheckedRecord) -> str | None:
@@ -105,6 +109,11 @@ class Deriver:
         code = derive_tags_code(
             record.topic, record.properties, record.store_timestamp, self._delay_levels
         )
+        if self.exts is not None:
+            timestamp = record.store_timestamp
+            code = self.exts.put(queue, code, timestamp, record.topic, record.properties)
+            self.exts.write()
+            self.exts.publish()
         queue.stage(record.phy_offset, record.size, code)
         queue.max_offset = queue.next_offset
         if not queue.dirty:

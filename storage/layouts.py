@@ -6,7 +6,7 @@ record_codec.py equal to it.
 The message record itself is MessageRecord in protocol/record_layout.py, since it travels as well.
 """
 
-from construct import Array, Bytes, Const, Int32sb, Int64sb, Struct, this
+from construct import Array, Bytes, Const, Int16sb, Int32sb, Int64sb, Struct, this
 
 from pyritemq.protocol.record import MAGIC_BLANK
 from pyritemq.storage.checkpoint import CHECKPOINT_FILE_SIZE
@@ -18,6 +18,15 @@ QueueUnit = Struct(
     "phy_offset" / Int64sb,  # of the record in the CommitLog
     "size" / Int32sb,  # of the record; 0 behind the last unit, 2^31-1 before the first message
     "tags_code" / Int64sb,  # hash of the tags; delivery time in SCHEDULE_TOPIC_XXXX
+)
+
+# consumequeue_ext/TOPIC/QUEUE/00000000000000000000: as many as fit into 48 MiB; ConsumeQueueExt
+ExtUnit = Struct(
+    "size" / Int16sb,  # of all of it; -1 where a file has no room for the next one
+    "tags_code" / Int64sb,  # what the ConsumeQueue unit would hold
+    "store_timestamp" / Int64sb,
+    "bit_map_size" / Int16sb,
+    "bit_map" / Bytes(this.bit_map_size),  # of the groups whose SQL filter the message matches
 )
 
 # commitlog/00000000000000000000: at the end of each file but the last; Java: BLANK_MAGIC_CODE

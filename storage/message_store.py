@@ -15,6 +15,7 @@ from pyritemq.storage.by_time import Boundary, offset_by_time
 from pyritemq.storage.checkpoint import load_checkpoint, save_checkpoint
 from pyritemq.storage.commit_log import CommitLog
 from pyritemq.storage.config import StoreConfig
+from pyritemq.storage.consume_queue_ext import AcceptsExt, BitMapOf, ConsumeQueueExts
 from pyritemq.storage.deletions import TopicDeletions
 from pyritemq.storage.derive import Deriver, parse_delay_levels
 from pyritemq.storage.disk import Disk, RealDisk
@@ -26,6 +27,7 @@ from pyritemq.storage.errors import (
     StoreCorruptError,
 )
 from pyritemq.storage.expiry import Expiry
+from pyritemq.storage.ext_appender import ExtAppender
 from pyritemq.storage.flush import FlushSchedule
 from pyritemq.storage.message_index import MessageIndex
 from pyritemq.storage.messages import (
@@ -63,6 +65,7 @@ class MessageStore:
             disk, config.consume_queue_dir, file_units=config.consume_queue_file_units
         )
         self._appender = Appender(config, self.commit_log, self.queues, delay_levels, now_ms)
+        self.exts: ConsumeQueueExts | None = None
         self._append_lock = threading.Lock()  # the send lane's, but for a deletion of topics
         self._deletions = TopicDeletions(disk, config.root)
         self._deriver = Deriver(self.queues, delay_levels, self._deletions)
@@ -70,6 +73,22 @@ class MessageStore:
         self._schedule = FlushSchedule(config, now_ms())
         self.expiry = Expiry(config, disk, self.commit_log, self.queues, now_ms)
         self._is_refusing = False  # no space was found by the last append or the last flush
+        if config.enable_consume_queue_ext or disk.names(config.consume_queue_ext_dir):
+            self._add_exts(delay_levels)
+
+    def _add_exts(self, delay_levels: tuple[int, ...]) -> None:
+        """Read the ext units that there are, whatever the setting says; write them if it does."""
+        config = self.config
+        self.exts = self.queues.exts = ConsumeQueueExts(
+            self._disk,
+            config.consume_queue_ext_dir,
+            file_size=config.consume_queue_ext_file_size,
+            files=self.queues.files,
+        )
+        if config.enable_consume_queue_ext:
+            appender = ExtAppender(config, self.commit_log, self.queues, delay_levels, self._now_ms)
+            appender.exts = self._deriver.exts = self.exts
+            self._appender = appender
 
     @classmethod
     def open(
@@ -79,12 +98,15 @@ class MessageStore:
         now_ms: Callable[[], int],
         disk: Disk | None = None,
         on_progress: Callable[[int], None] | None = None,
+        bit_map_of: BitMapOf | None = None,
     ) -> "MessageStore":
         """Take the folder's lock, load and recover. Raises StorageError with one clear sentence.
 
         on_progress is told the CommitLog offset that a long recovery has come to.
         """
         store = cls(config, disk or RealDisk(), now_ms)
+        if store.exts is not None and bit_map_of is not None:
+            store.exts.bit_map_of = bit_map_of
         try:
             report = store._recover(on_progress)
         except BaseException:
@@ -176,11 +198,18 @@ class MessageStore:
         bytes_max: int = PULL_BYTES_MAX,
         accepts: Accepts = None,
         matches: Matches = None,
+        accepts_ext: AcceptsExt | None = None,
     ) -> GetResult:
-        """Messages of a queue from offset on; accepts filters by tags code, matches by record."""
+        """Messages of a queue from offset on; accepts filters by tags code, matches by record.
+
+        accepts_ext may tell by a message's ext unit, if there is one, that matches need not look.
+        """
         queue = self.queues.find(topic.encode(), queue_id)
         if queue is None:  # Java makes the queue here, so that NO_MATCHED_LOGIC_QUEUE never occurs
             return empty_result(GetStatus.NO_MESSAGE_IN_QUEUE, 0)
+        if self.exts is not None and (accepts is not None or accepts_ext is not None):
+            by_code = accepts.__contains__ if isinstance(accepts, frozenset) else accepts
+            accepts = self.exts.accepting(queue, by_code, accepts_ext)
         try:
             return self._reader.get(queue, offset, count_max, bytes_max, accepts, matches)
         except StoreCorruptError:
@@ -261,6 +290,22 @@ class MessageStore:
             self._persist_queues()
             self._deletions.end()
         return len(found)
+
+    def delete_expired_queues(self, *, keep: Callable[[str], bool]) -> int:
+        """Delete the queues whose messages have all expired; how many there were.
+
+        As in Java such a queue starts at offset 0 again. Those of topics to keep stay.
+        """
+        self.queues.expire(self.commit_log.min_offset)
+        expired = {key for key in self.queues.wholly_expired(None) if not keep(key[0].decode())}
+        if not expired:
+            return 0
+        with self._append_lock:
+            with self._flush_lock:
+                expired &= self.queues.wholly_expired(expired)  # sends went on meanwhile
+                self.queues.delete(expired)
+            self._persist_queues()
+        return len(expired)
 
     def topics(self) -> set[str]:
         """Topics that have a queue."""

@@ -5,7 +5,7 @@ The statuses have the names and the order of Java's PutMessageStatus and GetMess
 """
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 
@@ -39,7 +39,7 @@ STORED = frozenset(
 """The message is in the store, whatever else was asked for besides."""
 
 
-class GetStatus(Enum):
+class GetStatus(IntEnum):  # its hash is the integer's: a pull looks two things up by it
     FOUND = 0
     NO_MATCHED_MESSAGE = 1
     MESSAGE_WAS_REMOVING = 2

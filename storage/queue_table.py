@@ -8,7 +8,9 @@ read (find). The flusher takes the queues that were written to from `dirty`.
 import logging
 import threading
 from collections import deque
+from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyritemq.storage.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue
 from pyritemq.storage.disk import Disk
@@ -17,6 +19,9 @@ from pyritemq.storage.file_cache import FileCache
 from pyritemq.storage.mapped_file import file_name, is_file_name
 from pyritemq.storage.queue_ends import QueueEnds
 from pyritemq.storage.queue_loader import QueueLoader
+
+if TYPE_CHECKING:
+    from pyritemq.storage.consume_queue_ext import ConsumeQueueExts
 
 SYNC_EACH_MAX = 256  # ours: with more queues to sync, syncing the file system once is quicker
 
@@ -37,6 +42,7 @@ class QueueTable:
         self._unsynced: dict[ConsumeQueue, None] = {}
         self.known_ends: QueueEnds = {}  # of queues that were not opened yet
         self.files = FileCache(disk)
+        self.exts: ConsumeQueueExts | None = None  # set where a store has ext units
         self.loader = QueueLoader(disk, self.files)
         self.queues: dict[QueueKey, ConsumeQueue] = {}
         self.dirty: deque[ConsumeQueue] = deque()
@@ -99,6 +105,8 @@ class QueueTable:
         for name in self._disk.names(folder):
             if is_file_name(name):
                 self.files.remove(folder / name)
+        if self.exts is not None:
+            self.exts.discard(key)
         self._on_disk.discard(key)
         self.queues.pop(key, None)
 
@@ -110,16 +118,29 @@ class QueueTable:
         """
         with self._lock:
             keys = {key for key in self._on_disk | self.queues.keys() if key[0] == topic}
+        self.delete(keys)
+        return bool(keys)
+
+    def delete(self, keys: Collection[QueueKey]) -> None:
+        """Delete these queues and their files, on the same terms."""
+        with self._lock:
             opened = {queue for key in keys if (queue := self.queues.pop(key, None))}
-            self._on_disk -= keys
+            self._on_disk -= set(keys)
         for key in keys:
             self.known_ends.pop(key, None)
             self._delete_folder(self._make(*key).folder)
-        self._disk.remove_dir(self._folder / topic.decode())
+            if self.exts is not None:
+                self.exts.discard(key)
+        for topic in {topic for topic, _ in keys}:
+            self._disk.remove_dir(self._folder / topic.decode())
         self.dirty = deque(queue for queue in self.dirty if queue not in opened)
         for queue in opened:
             self._unsynced.pop(queue, None)
-        return bool(keys)
+
+    def wholly_expired(self, among: Collection[QueueKey] | None) -> set[QueueKey]:
+        """Queues that had messages and have none any more; opens each, without `among` all."""
+        found = ((key, self.find(*key)) for key in (self.all_keys() if among is None else among))
+        return {key for key, queue in found if queue is not None and queue.is_expired}
 
     def _delete_folder(self, folder: Path) -> None:
         for name in self._disk.names(folder):
@@ -167,6 +188,8 @@ class QueueTable:
                 _log.warning("first offset not corrected reason=%s", error)
         for key in self.all_keys():
             self._delete_expired_files(self._make(*key), min_phy_offset)
+            if self.exts is not None and (found := self.find(*key)) is not None:
+                self.exts.expire(found)
 
     def _delete_expired_files(self, queue: ConsumeQueue, min_phy_offset: int) -> None:
         """Files whose last unit has expired, but never the last one (deleteExpiredFileByOffset)."""
@@ -203,6 +226,8 @@ class QueueTable:
 
     def sync(self) -> None:
         """Make durable what was written out."""
+        if self.exts is not None:
+            self.exts.sync()
         if len(self._unsynced) > SYNC_EACH_MAX:
             self._disk.sync_all(self._folder)
             for queue in self._unsynced:

@@ -40,8 +40,10 @@ class Run(NamedTuple):
 class QuickDeriver:
     """Places the units of usual records; keeps tags' codes between runs."""
 
-    def __init__(self, table: QueueTable, *, check_crc: bool) -> None:
+    def __init__(self, table: QueueTable, *, check_crc: bool, may_stage: bool = True) -> None:
+        """Without may_stage a run ends where a unit is missing: deriving it takes more."""
         self._table = table
+        self._may_stage = may_stage
         self._check_crc = check_crc
         self._codes: dict[bytes, int] = {}
 
@@ -91,7 +93,7 @@ class QuickDeriver:
                     break
             if queue_offset == queue.next_offset:
                 code = self._code(tail, at)
-                if code is None:
+                if code is None or not self._may_stage:
                     break
                 queue.stage(own_offset, size, code)
                 queue.max_offset = queue_offset + 1

@@ -77,7 +77,7 @@ class Recovery:
         self._deriver = deriver
         self._checkpoint = checkpoint
         self._check_crc = check_crc
-        self._quick = QuickDeriver(table, check_crc=check_crc)
+        self._quick = QuickDeriver(table, check_crc=check_crc, may_stage=deriver.exts is None)
         self._records = 0
         self._unwritten = 0
         self._last: LastRecord | None = None

@@ -29,7 +29,7 @@ class StoreTable(Settings):
     store_path_d_ledger_commit_log: NullableStr = key(None, important=True)
     store_path_epoch_file: NullableStr = key(None, important=True)
     store_path_broker_identity: NullableStr = key(None, important=True)
-    read_only_commit_log_store_paths: NullableStr = None
+    read_only_commit_log_store_paths: NullableStr = key(None, used=True)
     mapped_file_size_commit_log: Int = key(1_073_741_824, used=True, at_least=1)
     compaction_mapped_file_size: Int = 104_857_600
     compaction_cq_mapped_file_size: Int = 10_485_760
@@ -81,11 +81,11 @@ class StoreTable(Settings):
     max_rocks_db_index_query_days: Int = key(7, name="maxRocksDBIndexQueryDays")
     index_file_write_enable: Bool = key(True, used=True)
     index_file_read_enable: Bool = key(True, used=True)
-    store_type: Str = key("default", important=True)
+    store_type: Str = key("default", used=True, important=True)
     iterator_when_use_rocksdb_consume_queue: Bool = True
     mapped_file_size_consume_queue: Int = key(6_000_000, used=True, at_least=1)
-    enable_consume_queue_ext: Bool = False
-    mapped_file_size_consume_queue_ext: Int = 50_331_648
+    enable_consume_queue_ext: Bool = key(False, used=True)
+    mapped_file_size_consume_queue_ext: Int = key(50_331_648, used=True, at_least=64)
     mapper_file_size_batch_consume_queue: Int = 13_800_000
     bit_map_length_consume_queue_ext: Int = 64
     flush_interval_commit_log: Int = key(500, used=True, important=True, at_least=0)
@@ -169,7 +169,7 @@ class StoreTable(Settings):
     enable_schedule_message_stats: Bool = True
     enable_lmq: Bool = False
     enable_multi_dispatch: Bool = False
-    max_lmq_consume_queue_num: Int = 20000
+    max_lmq_consume_queue_num: Int = key(20000, used=True)
     enable_lmq_quota: Bool = False
     enable_schedule_async_deliver: Bool = False
     schedule_async_deliver_max_pending_limit: Int = 2000

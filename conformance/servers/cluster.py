@@ -50,7 +50,14 @@ def pyrite_cluster(
     Properties are the broker's, by Java's names.
     """
     namesrv, broker = free_port(), free_broker_port()
-    command = [*_pyritemq(), "serve", "--namesrv-port", str(namesrv), "--broker-port", str(broker)]
+    command = [
+        *pyritemq_command(),
+        "serve",
+        "--namesrv-port",
+        str(namesrv),
+        "--broker-port",
+        str(broker),
+    ]
     command += ["--advertise", f"{host}:{broker}", "--store", str(folder / "store")]
     if properties:
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +101,7 @@ def java_namesrv(folder: Path, *, host: str) -> Iterator[str]:
 def pyrite_namesrv(folder: Path, *, host: str) -> Iterator[str]:
     """`pyritemq namesrv` alone; gives its address."""
     port = free_port()
-    command = [*_pyritemq(), "namesrv", "--port", str(port)]
+    command = [*pyritemq_command(), "namesrv", "--port", str(port)]
     with Child("pyritemq-namesrv", command, folder=folder) as server:
         server.wait_for_line(java.NAMESRV_READY, timeout=PYRITE_READY_SECONDS)
         yield f"{host}:{port}"
@@ -104,7 +111,7 @@ def pyrite_namesrv(folder: Path, *, host: str) -> Iterator[str]:
 def pyrite_broker(folder: Path, *, namesrv: str, host: str) -> Iterator[str]:
     """`pyritemq broker` alone, registered with the given name server; gives its address."""
     port = free_broker_port()
-    command = [*_pyritemq(), "broker", "--namesrv", namesrv, "--port", str(port)]
+    command = [*pyritemq_command(), "broker", "--namesrv", namesrv, "--port", str(port)]
     command += ["--advertise", f"{host}:{port}", "--store", str(folder / "store")]
     with Child("pyritemq-broker", command, folder=folder) as server:
         server.wait_for_line(java.BROKER_READY, timeout=PYRITE_READY_SECONDS)
@@ -132,7 +139,7 @@ CLUSTERS: dict[str, Callable[..., AbstractContextManager[Cluster]]] = {
 }
 
 
-def _pyritemq() -> list[str]:
+def pyritemq_command() -> list[str]:
     """The installed command beside this Python, or the one named in the environment."""
     named = os.environ.get("PYRITEMQ_COMMAND")
     return named.split() if named else [str(Path(sys.executable).parent / "pyritemq")]

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 import trio
 
 from pyritemq.server.broker.delays.service import DelayService
+from pyritemq.server.broker.filters.bit_maps import bit_maps
 from pyritemq.server.broker.filters.table import SAVE_SECONDS, ConsumerFilterTable
 from pyritemq.server.broker.internal_sends import InternalSends
 from pyritemq.server.broker.live_config import LiveConfig
 from pyritemq.server.broker.long_polling import LongPolling
+from pyritemq.server.broker.pop.service import PopService
 from pyritemq.server.broker.registration import Registration
 from pyritemq.server.broker.slow_readers import PROTECT_SECONDS, SlowReaders
 from pyritemq.server.broker.state.channels import (
@@ -84,9 +86,21 @@ class Broker:
         self.store_host = packed_host(host, port)
         self.send_properties = send_properties(config)
         self.unique_ids = UniqueIds(self.store_host[:-4], clock)
-        self.store = MessageStore.open(store_config(config), now_ms=clock.now_ms)
         tables = Path(config.store_path_root_dir) / "config"
         now_ms = clock.now_ms
+        self.filters = ConsumerFilterTable(
+            config, JsonTable(tables / "consumerFilter.json"), now_ms=now_ms
+        )
+        self.filters.load()  # first: recovery makes bit maps of messages by it
+        self.store = MessageStore.open(
+            store_config(config),
+            now_ms=now_ms,
+            bit_map_of=bit_maps(
+                self.filters.on_topic,
+                bit_num=self.filters.bit_num,
+                is_on=lambda: self.config.enable_calc_filter_bit_map,
+            ),
+        )
         self.topics = TopicTable(config, JsonTable(tables / "topics.json"), now_ms=now_ms)
         self.groups = SubscriptionGroupTable(
             config, JsonTable(tables / "subscriptionGroup.json"), now_ms=now_ms
@@ -96,10 +110,7 @@ class Broker:
             now_ms=now_ms,
             use_reset=config.use_server_side_reset_offset,
         )
-        self.filters = ConsumerFilterTable(
-            config, JsonTable(tables / "consumerFilter.json"), now_ms=now_ms
-        )
-        for table in (self.topics, self.groups, self.offsets, self.filters):
+        for table in (self.topics, self.groups, self.offsets):
             table.load()
         self.delays = DelayService(
             config,
@@ -130,6 +141,7 @@ class Broker:
             host=lambda: self.store_host,
             now_ms=now_ms,
         )
+        self.pop = PopService(self, JsonTable(tables / "consumerOrderInfo.json"), now_ms=now_ms)
         self.queue_locks = QueueLocks(clock)
         self.slow_readers = SlowReaders(
             config, self.groups, log_end=lambda: self.store.max_phy_offset
@@ -156,6 +168,7 @@ class Broker:
             resume=lambda requests: dispatcher.offer(Lane.PULL, requests),
         )
         self.internal_sends = InternalSends(dispatcher)
+        self.pop.connect(dispatcher)
         self.lanes = dispatcher.lanes
 
     def advertise(self, host: str, port: int) -> None:
@@ -183,7 +196,11 @@ class Broker:
             every(_repeat, self.timers.expire, EXPIRE_SECONDS)
             every(self.timers.run)
             every(self.transactions.run)
+            every(self.pop.run)
+            every(_repeat, self.pop.persist, SAVE_SECONDS)
             every(_repeat, self.filters.persist, SAVE_SECONDS)
+            every(_repeat, self.topics.save_late, SAVE_SECONDS)
+            every(_repeat, self.groups.save_late, SAVE_SECONDS)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
             every(_repeat, self.slow_readers.protect, PROTECT_SECONDS)
             every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
@@ -195,7 +212,7 @@ class Broker:
 
         What cannot be written, on a full disk say, is logged and keeps nothing else from it.
         """
-        parts = (self.topics, self.groups, self.offsets, self.filters, self.delays)
+        parts = (self.topics, self.groups, self.offsets, self.filters, self.delays, self.pop)
         tables = (part.persist for part in parts)
         saves = (self.transactions.close, *tables, self.timers.close, self.store.close)
         for save in saves:

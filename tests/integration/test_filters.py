@@ -283,3 +283,70 @@ async def test_a_held_pull_for_tags_sleeps_through_other_tags(server, wire):
     await send_one(wire, b"other", TAGS="TagB")
     await send_one(wire, b"mine", TAGS="TagA")
     assert bodies(await consumer.reply(opaque)) == [b"mine"]
+
+
+BIT_MAPS = {
+    "enablePropertyFilter": "true",
+    "enableConsumeQueueExt": "true",
+    "enableCalcFilterBitMap": "true",
+}
+
+
+@pytest.fixture
+async def marking_server(start_server, stop_server):
+    server = await start_server(messageDelayLevel="1s", **BIT_MAPS)
+    yield server
+    with trio.CancelScope(shield=True):
+        await stop_server(server)
+
+
+async def test_bit_maps_spare_reading_messages_that_do_not_match(marking_server, monkeypatch):
+    server = marking_server
+    wire = await server.connect()
+    await send_one(wire, b"before", a="1")
+    await heartbeat(wire, subscription("a = 3"))
+    filters = server.broker.broker.filters
+    born = filters.get(TOPIC, "consumers").born_time
+    await until(lambda: server.broker.broker.clock.now_ms() > born)
+    for number in range(10):
+        await send_one(wire, b"%d" % number, a=str(number % 4), TAGS="TagA")
+    looked_at = []
+    expression = filters.get(TOPIC, "consumers").compiled
+    matches = type(expression).matches
+
+    def counting(self, properties):
+        looked_at.append(properties.get("a"))
+        return matches(self, properties)
+
+    monkeypatch.setattr(type(expression), "matches", counting)
+    reply = await pull(wire, registered_pull())
+    assert bodies(reply) == [b"3", b"7"]
+    assert looked_at == ["1", "3", "3"]
+    reply = await wire.call(
+        RequestCode.PULL_MESSAGE, pull_fields(TOPIC, 0, 0, wait_ms=0, tags="TagA")
+    )
+    assert len(bodies(reply)) == 10
+
+
+async def test_a_pull_that_waits_for_tags_is_woken_with_ext_units(marking_server):
+    server = marking_server
+    wire = await server.connect()
+    await send_one(wire, b"0", TAGS="TagB")
+    fields = pull_fields(TOPIC, 0, 1, wait_ms=20_000, tags="TagA")
+    opaque = await held(server, wire, fields)
+    other = await server.connect()
+    await send_one(other, b"1", TAGS="TagA")
+    with trio.fail_after(10):
+        reply = await wire.reply(opaque)
+    assert bodies(reply) == [b"1"]
+
+
+async def test_delayed_messages_come_on_time_with_ext_units(marking_server):
+    wire = await marking_server.connect()
+    await send_one(wire, b"0")
+    await send_one(wire, b"late", DELAY="1")
+    fields = pull_fields(TOPIC, 0, 1, wait_ms=20_000)
+    with trio.fail_after(10):
+        reply = await pull(wire, fields)
+    (record,) = decode_records(bytes(reply.body))
+    assert bytes(record.body) == b"late"

@@ -202,7 +202,8 @@ class DelayedDelivery:
         messages: list[MessageToStore] = []
         offsets: list[int] = []
         bytes_total = 0
-        for phy_offset, size, due_ms in UNIT.iter_unpack(queue.units(offset, BATCH_COUNT_MAX)):
+        for phy_offset, size, code in UNIT.iter_unpack(queue.units(offset, BATCH_COUNT_MAX)):
+            due_ms = self._due_ms(queue, level, (phy_offset, size, code))
             if level.time_left_ms(due_ms, now_ms) > 0:
                 return _Due(messages, offsets, offset, due_ms)
             bytes_total += size
@@ -214,6 +215,14 @@ class DelayedDelivery:
                 offsets.append(offset)
             offset += 1
         return _Due(messages, offsets, offset, None)
+
+    def _due_ms(self, queue: ConsumeQueue, level: _Level, unit: tuple[int, int, int]) -> int:
+        """A unit's tags code; counted anew, as Java does, if the ext unit that has it is lost."""
+        exts, (phy_offset, size, code) = self._store.exts, unit
+        due_ms = code if exts is None else exts.tags_code(queue, code)
+        if due_ms is not None:
+            return due_ms
+        return self._store.commit_log.store_timestamp(phy_offset, size) + level.delay_ms
 
     def _message(self, level: _Level, offset: int, phy_offset: int) -> MessageToStore | None:
         """A record as it goes to its topic; None for one to pass over, as Java does."""

@@ -2,7 +2,9 @@
 
 `consumerFilter.json` holds each group's bit positions, and a Java broker that starts on it drops
 the whole file if their number or the filter's length is not its own.  Pure functions, called when a
-group registers.  RocketMQ 5.5.0: BloomFilter, BloomFilterData; Guava's murmur3_128.
+group registers.  With enableCalcFilterBitMap each message has a bit map beside its ConsumeQueue
+unit in which the positions of the groups are set whose filter it matches.
+RocketMQ 5.5.0: BloomFilter, BloomFilterData, BitsArray; Guava's murmur3_128.
 """
 
 from __future__ import annotations
@@ -21,6 +23,11 @@ class BloomFilterData:
 
     bit_pos: tuple[int, ...]
     bit_num: int
+
+    @property
+    def mask(self) -> int:
+        """The positions as one number; bit n of a bit map is bit n % 8 of its byte n // 8."""
+        return sum(1 << position for position in set(self.bit_pos))
 
     def to_json(self) -> dict[str, Any]:
         return {"bitNum": self.bit_num, "bitPos": list(self.bit_pos)}

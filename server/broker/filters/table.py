@@ -93,12 +93,27 @@ class ConsumerFilterTable:
         self._lock = threading.Lock()
         self._file_lock = threading.Lock()
         self._filters: dict[Key, ConsumerFilterData] = {}
+        self._by_topic: dict[str, tuple[ConsumerFilterData, ...]] = {}  # of topics asked for
         self._saved: bytes | None = None
 
     def get(self, topic: str, group: str) -> ConsumerFilterData | None:
         """A group's filter on a topic, dead or alive."""
         with self._lock:
             return self._filters.get((topic, group))
+
+    def on_topic(self, topic: str) -> tuple[ConsumerFilterData, ...]:
+        """Every group's filter on a topic, dead or alive."""
+        with self._lock:
+            found = self._by_topic.get(topic)
+            if found is None:
+                found = tuple(data for key, data in self._filters.items() if key[0] == topic)
+                self._by_topic[topic] = found
+            return found
+
+    @property
+    def bit_num(self) -> int:
+        """The bits of a message's bit map."""
+        return self._bloom.bit_num
 
     def register(self, group: str, subscriptions: Iterable[Subscription]) -> None:
         """A heartbeat: all that a group subscribes to; filters on other topics end."""
@@ -126,6 +141,7 @@ class ConsumerFilterTable:
             return
         with self._lock:
             self._filters = {(data.topic, data.consumer_group): data for data in loaded}
+            self._by_topic.clear()
 
     def persist(self) -> None:
         """Write the file, unless nothing has changed, without the filters that died long ago."""
@@ -141,6 +157,7 @@ class ConsumerFilterTable:
             for key, data in [*self._filters.items()]:
                 if data.is_dead and data.dead_time <= oldest:
                     del self._filters[key]
+                    self._by_topic.pop(key[0], None)
             return list(self._filters.values())
 
     def _register(self, group: str, subscription: Subscription) -> None:
@@ -151,11 +168,14 @@ class ConsumerFilterTable:
         if new is old:
             return
         with self._lock:
+            self._by_topic.pop(subscription.topic, None)
             if new is None:
                 # the client asks for its filter and hears that there is none
                 self._filters.pop(key, None)
-            else:
+            elif old is not None and new.compiled is old.compiled:
                 self._filters[key] = new
+            else:  # born here, not when it was compiled: bit_maps.py says why
+                self._filters[key] = replace(new, born_time=self._now_ms())
 
     def _renewed(
         self, old: ConsumerFilterData | None, group: str, subscription: Subscription

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.headers.pull import PullForbiddenHeader, decode_pull
 from pyritemq.protocol.pull_reply import encode_pull_reply_head
+from pyritemq.server.broker.filters.bit_maps import bit_map_test
 from pyritemq.server.broker.filters.matching import record_test, retry_record_test
 from pyritemq.server.broker.filters.sql92 import no_such_filter
 from pyritemq.server.broker.filters.table import compiled_or_none
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pyritemq.server.broker.state.subscriptions import Subscription
     from pyritemq.server.lanes import Outbox
     from pyritemq.server.registry import Request
+    from pyritemq.storage.consume_queue_ext import AcceptsExt
 
 COMMIT_OFFSET = 1 << 0
 SUSPEND = 1 << 1
@@ -65,6 +67,7 @@ CODE_OF_STATUS = {
     GetStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
+REMARK_OF_STATUS = {status: status.name for status in GetStatus}
 # With these two the code depends on the offset that was asked for.
 EMPTY_QUEUE = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
@@ -96,6 +99,7 @@ def _pull(broker: Broker, request: Request[Any], outbox: Outbox) -> None:
         count_max=header.max_msg_nums,
         accepts=wanted.tag_hashes,
         matches=wanted.matches,
+        accepts_ext=wanted.accepts_ext,
     )
     broker.stats.count_get(header.consumer_group, header.topic, result)
     if broker.config.disable_consume_if_consumer_read_slowly:
@@ -182,6 +186,7 @@ class Wanted(NamedTuple):
     tag_hashes: frozenset[int] | None
     matches: RecordTest | None = None
     expression: Expression | None = None
+    accepts_ext: AcceptsExt | None = None
 
 
 def _wanted(broker: Broker, header: PullFields, group: SubscriptionGroupConfig) -> Wanted:
@@ -258,10 +263,14 @@ def _own_subscription(header: PullFields) -> Subscription:
 def _wanted_by_expression(broker: Broker, header: PullFields, subscription: Subscription) -> Wanted:
     """An expression that does not compile, in a pull of its own, selects everything: so Java's
     broker answers a pull consumer, which does not ask CHECK_CLIENT_CONFIG first."""
+    accepts_ext = None
     if header.sys_flag & SUBSCRIPTION:
         expression = compiled_or_none(subscription, header.consumer_group)
     else:
-        expression = _registered_filter(broker, header).compiled
+        data = _registered_filter(broker, header)
+        expression = data.compiled
+        if broker.store.exts is not None:
+            accepts_ext = bit_map_test(data, bit_num=broker.filters.bit_num)
     if not broker.config.enable_property_filter:
         raise RequestRefused(
             ResponseCode.SYSTEM_ERROR, no_such_filter(subscription.expression_type)
@@ -272,7 +281,7 @@ def _wanted_by_expression(broker: Broker, header: PullFields, subscription: Subs
         return Wanted(None, _retry_test(broker, header.consumer_group))
     if expression is None:
         return Wanted(None)
-    return Wanted(None, record_test(expression), expression)
+    return Wanted(None, record_test(expression), expression, accepts_ext)
 
 
 def _registered_filter(broker: Broker, header: PullFields) -> ConsumerFilterData:
@@ -359,7 +368,7 @@ def _reply(
     head = encode_pull_reply_head(
         request.command,
         code,
-        result.status.name,
+        REMARK_OF_STATUS[result.status],
         broker_id=broker_id,
         next_offset=result.next_begin_offset,
         min_offset=result.min_offset,

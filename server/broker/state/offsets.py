@@ -144,9 +144,16 @@ class ConsumerOffsetTable:
             return queue_id in self._reset_offsets.get(_key(topic, group), {})
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The reset that waits, once."""
+        """The reset that waits, once.  Each pull asks, and hardly ever is there one."""
+        if not self._reset_offsets:
+            return None
+        key = _key(topic, group)
         with self._lock:
-            return self._reset_offsets.get(_key(topic, group), {}).pop(queue_id, None)
+            queues = self._reset_offsets.get(key, {})
+            offset = queues.pop(queue_id, None)
+            if not queues:
+                self._reset_offsets.pop(key, None)
+            return offset
 
     def clear_pull(self, group: str, topic: str) -> None:
         with self._lock:

@@ -60,6 +60,7 @@ RETRY_SECONDS = 0.5
 FAILURE_SECONDS = 1
 PRECISIONS_MS = (100, 200, 500, 1000)
 EXPIRE_SECONDS = 30
+BEHIND_MS = 1000
 
 _HOPELESS = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED})
 
@@ -215,6 +216,14 @@ class TimerService:
             self._is_failing = failing
             logger.warning("timers %s", "held up" if failing else "delivered again")
 
+    def is_behind(self) -> bool:
+        """Whether something that was due a while ago may still be on its way; any thread."""
+        now_ms, engine = self._now_ms(), self._engine
+        if now_ms - engine.read_time_ms > 2 * self._precision_ms + BEHIND_MS:
+            return True
+        waits_since_ms = self._store.store_time_at(names.TIMER_TOPIC, 0, engine.queue_offset)
+        return 0 < waits_since_ms < now_ms - BEHIND_MS
+
     # -- what is saved --------------------------------------------------------------------------
 
     def persist(self) -> None:
@@ -314,6 +323,9 @@ class TimersOff:
 
     def expire(self) -> None:
         return
+
+    def is_behind(self) -> bool:
+        return False
 
     def runtime(self) -> dict[str, str]:
         return {}

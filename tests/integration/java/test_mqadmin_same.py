@@ -84,6 +84,48 @@ allocateMQ -n {ns} -t AT -i 127.0.0.1,127.0.0.2
 resetMasterFlushOffset -n {ns} -b {broker} -o 0
 getBrokerEpoch -n {ns} -b broker-a
 setConsumeMode -n {ns} -b {broker} -t AT -g AG -m POP -q 0
+queryMsgById -n {ns} -t AT -i {offset_id}
+queryMsgByUniqueKey -n {ns} -t AT -i {id}
+queryMsgTraceById -n {ns} -i {id}
+printMsg -n {ns} -t AT -d true
+updateTopicList -n {ns} -b {broker} -f {folder}/topics.json
+updateSubGroupList -n {ns} -b {broker} -f {folder}/groups.json
+topicRoute -n {ns} -t L1
+getConsumerConfig -n {ns} -g LG
+sendMsgStatus -n {ns} -b broker-a -c 2
+checkMsgSendRT -n {ns} -t AT -a 2 -s 16
+@2 clusterRT -n {ns} -c DefaultCluster -a 2 -s 16
+updateStaticTopic -n {ns} -t ST -qn 3 -b broker-a
+topicRoute -n {ns} -t ST
+topicStatus -n {ns} -t ST
+updateStaticTopic -n {ns} -t ST -qn 5 -b broker-a
+remappingStaticTopic -n {ns} -t ST -b broker-a
+remappingStaticTopic -n {ns} -t AT -b broker-a
+addBroker -n {ns} -c {broker} -b /nowhere/broker.conf
+removeBroker -n {ns} -c {broker} -b DefaultCluster:broker-a:1
+exportMetadata -n {ns} -c DefaultCluster -f {folder}
+exportConfigs -n {ns} -c DefaultCluster -f {folder}
+exportMetrics -n {ns} -c DefaultCluster -f {folder}
+exportMetadataInRocksDB -p /nowhere -t topics
+exportPopRecord -n {ns} -b {broker}
+rocksDBConfigToJson -n {ns} -c DefaultCluster
+rocksDBConfigToJson -b {broker} -t topics
+dumpCompactionLog -f {store}/commitlog/00000000000000000000
+getSyncStateSet -a {broker} -b broker-a
+getControllerMetaData -a {broker}
+getControllerConfig -a {broker}
+updateControllerConfig -a {broker} -k a -v b
+electMaster -a {broker} -b 1 -bn broker-a -c DefaultCluster
+cleanBrokerMetadata -a {broker} -bn broker-a -c DefaultCluster
+copyUser -n {ns} -f {broker} -t {broker} -u u1
+copyAcl -n {ns} -f {broker} -t {broker} -s User:u1
+getBrokerLiteInfo -n {ns} -b {broker} -d
+getParentTopicInfo -n {ns} -p AT
+getLiteTopicInfo -n {ns} -p AT -l one
+getLiteClientInfo -n {ns} -p AT -g AG -c nobody
+getLiteGroupInfo -n {ns} -p AT -g AG
+triggerLiteDispatch -n {ns} -p AT -g AG
+startMonitoring -n {ns}
 createUser -n {ns} -b {broker} -u u1 -p p1
 updateUser -n {ns} -b {broker} -u u1 -p p2
 listUser -n {ns} -b {broker}
@@ -112,6 +154,13 @@ DIFFERENT = {
 }
 """Sub-commands whose output may differ, and why."""
 
+LEARNED = {
+    "id": r"SEND_OK\s+([0-9A-F]{32})",
+    "offset_id": r"OffsetID:\s+([0-9A-F]+)",
+    "store": r"storePathRootDir\s+=\s+(\S+)",
+}
+"""Words of later commands that an earlier one prints."""
+
 _EQUAL = (
     (r"\b1[78]\d{11}\b", "TIME"),
     (r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[,.:]?\d*", "DATE"),
@@ -122,22 +171,36 @@ _EQUAL = (
 )
 
 
-def _normalised(text: str, cluster: Cluster) -> list[str]:
+def _normalised(text: str, cluster: Cluster, folder: Path) -> list[str]:
     text = text.replace(cluster.namesrv, "NAMESRV").replace(cluster.broker, "BROKER")
+    text = text.replace(str(folder), "FOLDER")
     for pattern, word in _EQUAL:
         text = re.sub(pattern, word, text)
     # Lines that come out of Java's hash maps have no order.
     return sorted(line.rstrip() for line in text.splitlines() if line.strip())
 
 
+def _with_written_file(said: str) -> str:
+    """What a tool printed, and what is in the file that it says it has written."""
+    named = re.search(r"export (\S+\.json) success", said)
+    return said + "\n" + Path(named[1]).read_text(encoding="utf-8") if named else said
+
+
 def _outputs(
-    server: AbstractContextManager[Cluster], mqadmin: Mqadmin
+    server: AbstractContextManager[Cluster], mqadmin: Mqadmin, folder: Path
 ) -> dict[tuple[int, str], list[str]]:
+    (folder / "topics.json").write_text('[{"topicName":"L1","readQueueNums":1,"order":true}]')
+    (folder / "groups.json").write_text('[{"groupName":"LG","retryMaxTimes":3}]')
+    known = {"folder": str(folder)}
     with server as cluster:
+        known |= {"ns": cluster.namesrv, "broker": cluster.broker}
         outputs = {}
         for number, line in enumerate(COMMANDS):
-            words = line.format(ns=cluster.namesrv, broker=cluster.broker).split()
-            outputs[number, line] = _normalised(mqadmin(*words), cluster)
+            said = _with_written_file(mqadmin(*line.format_map(known).split()))
+            for name, pattern in LEARNED.items():
+                if found := re.search(pattern, said):
+                    known.setdefault(name, found[1])
+            outputs[number, line] = _normalised(said, cluster, folder)
         return outputs
 
 
@@ -149,12 +212,14 @@ def differing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     outputs = []
     for name, make in (("java", java_cluster), ("pyritemq", pyrite_cluster)):
         # A JVM for each: tools keep clients and name server addresses in static fields.
-        with Mqadmin(folder / f"{name}-tools") as mqadmin:
-            outputs.append(_outputs(make(folder / name, properties=properties), mqadmin))
+        files = folder / f"{name}-tools"
+        with Mqadmin(files) as mqadmin:
+            server = make(folder / name, properties=properties)
+            outputs.append(_outputs(server, mqadmin, files))
     found: dict[str, list[str]] = {}
     theirs, ours = outputs
     for key, expected in theirs.items():
-        lines = found.setdefault(key[1].split()[0], [])
+        lines = found.setdefault(key[1].removeprefix("@2 ").split()[0], [])
         lines += [f"- {line}" for line in expected if line not in ours[key]]
         lines += [f"+ {line}" for line in ours[key] if line not in expected]
     return found

@@ -11,6 +11,7 @@ from pyritemq.storage.errors import DiskFullError, StoreLockedError
 
 if TYPE_CHECKING:
     from pyritemq.protocol.record import Record
+    from pyritemq.storage.consume_queue_ext import BitMapOf
     from pyritemq.storage.disk import Disk
 
 START_MS = 1_700_000_000_000
@@ -39,9 +40,18 @@ def small_config(root: Path, **changes: object) -> StoreConfig:
 
 
 def open_store(
-    root: Path, clock: SetClock | None = None, disk: Disk | None = None, **changes: object
+    root: Path,
+    clock: SetClock | None = None,
+    disk: Disk | None = None,
+    bit_map_of: BitMapOf | None = None,
+    **changes: object,
 ) -> MessageStore:
-    return MessageStore.open(small_config(root, **changes), now_ms=clock or SetClock(), disk=disk)
+    return MessageStore.open(
+        small_config(root, **changes),
+        now_ms=clock or SetClock(),
+        disk=disk,
+        bit_map_of=bit_map_of,
+    )
 
 
 def message(body: bytes = b"body", topic: bytes = b"T", queue_id: int = 0) -> MessageToStore:

@@ -43,9 +43,10 @@ class Wire:
 
     def ask(self, code, ext, body=b""):
         self._socket.sendall(Command(code, ext_fields=ext, body=body).encode())
-        while True:
+        while True:  # the broker may tell of a change in between, which is a request of its own
             for reply in self._decoder.feed(self._socket.recv(1 << 20)):
-                return reply
+                if reply.is_response:
+                    return reply
 
     def close(self):
         self._socket.close()

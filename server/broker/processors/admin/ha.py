@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyritemq.compat import fastjson
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.headers.admin import ExchangeHAInfoReplyHeader
+from pyritemq.protocol.headers.registration import NotifyMinBrokerIdChangeHeader
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import Request, RequestRefused, broker_handlers
 
@@ -53,3 +54,19 @@ def reset_master_flush_offset(_: Broker, request: Request[None]) -> Command:
 @broker_handlers.handles(RequestCode.GET_BROKER_EPOCH_CACHE, None, lane=Lane.ADMIN)
 def get_broker_epoch_cache(_: Broker, request: Request[None]) -> Command:
     raise RequestRefused(ResponseCode.SYSTEM_ERROR, "this request only for controllerMode ")
+
+
+@broker_handlers.handles(
+    RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, NotifyMinBrokerIdChangeHeader, lane=Lane.ADMIN
+)
+def notify_min_broker_id_change(
+    _: Broker, request: Request[NotifyMinBrokerIdChangeHeader]
+) -> Command:
+    """A name server tells who leads the group now; only a slave that may act as master cares."""
+    return request.reply()
+
+
+@broker_handlers.handles(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, None, lane=Lane.ADMIN)
+def notify_broker_role_changed(_: Broker, request: Request[None]) -> Command:
+    """A controller's word; a Java broker outside controller mode agrees and does nothing."""
+    return request.reply()

@@ -112,13 +112,12 @@ def _rates(stats: BrokerStats, value: Callable[[Totals], int], *, unknown: str =
 
 
 def _disk(broker: Broker) -> dict[str, str]:
-    commit_log = broker.config.commit_log_dir
     queues = Path(broker.config.store_path_root_dir) / "consumequeue"
-    ratio = str(disk_ratio(Path(commit_log)))
+    ratios = {folder: disk_ratio(Path(folder)) for folder in broker.config.commit_log_dirs}
     whole = os.statvfs(broker.config.store_path_root_dir)
     return {
-        "commitLogDiskRatio": ratio,
-        f"commitLogDiskRatio_{commit_log}": ratio,
+        "commitLogDiskRatio": str(min(ratios.values())),
+        **{f"commitLogDiskRatio_{folder}": str(ratio) for folder, ratio in ratios.items()},
         "consumeQueueDiskRatio": str(disk_ratio(queues)),
         "commitLogMinOffset": str(broker.store.min_phy_offset),
         "commitLogMaxOffset": str(broker.store.max_phy_offset),

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 from pyritemq.compat import fastjson
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.headers.admin import QueryConsumeQueueHeader
+from pyritemq.server.broker.filters.bit_maps import bit_map_test
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import Request, RequestRefused, broker_handlers
 from pyritemq.storage.consume_queue import UNIT
+from pyritemq.storage.consume_queue_ext import ADDRESS_MAX, EXT_HEAD
 
 if TYPE_CHECKING:
     from pyritemq.protocol.command import Command
     from pyritemq.server.broker.broker import Broker
     from pyritemq.storage.consume_queue import ConsumeQueue
+    from pyritemq.storage.consume_queue_ext import ExtUnit
 
 UNITS_MAX = 10_000
 """Of one answer: about a megabyte of JSON.  Java gives as many as it is asked for."""
@@ -44,7 +47,7 @@ def query_consume_queue(broker: Broker, request: Request[QueryConsumeQueueHeader
         **_subscription(broker, asked),
         "maxQueueIndex": queue.max_offset,
         "minQueueIndex": queue.min_offset,
-        "queueData": _units(queue, asked),
+        "queueData": _units(broker, queue, asked),
     }
     return request.reply(body=fastjson.dumps(body))
 
@@ -53,12 +56,63 @@ def _queue(broker: Broker, asked: QueryConsumeQueueHeader) -> ConsumeQueue | Non
     return broker.store.queues.find(asked.topic.encode(), asked.queue_id)
 
 
-def _units(queue: ConsumeQueue, asked: QueryConsumeQueueHeader) -> list[dict[str, Any]]:
+def _units(
+    broker: Broker, queue: ConsumeQueue, asked: QueryConsumeQueueHeader
+) -> list[dict[str, Any]]:
     count = max(0, min(asked.count, UNITS_MAX, queue.max_offset - asked.index))
     return [
-        {"eval": False, "physicOffset": phy_offset, "physicSize": size, "tagsCode": tags_code}
-        for phy_offset, size, tags_code in UNIT.iter_unpack(queue.units(asked.index, count))
+        {
+            "eval": False,
+            "physicOffset": phy_offset,
+            "physicSize": size,
+            "tagsCode": code,
+            **(_ext(broker, queue, asked, code) if code <= ADDRESS_MAX else {}),
+        }
+        for phy_offset, size, code in UNIT.iter_unpack(queue.units(asked.index, count))
     ]
+
+
+def _ext(
+    broker: Broker, queue: ConsumeQueue, asked: QueryConsumeQueueHeader, address: int
+) -> dict[str, Any]:
+    """What differs for a unit that names an ext unit."""
+    exts = broker.store.exts
+    unit = None if exts is None else exts.read(queue, address)
+    if unit is None:
+        return {"msg": f"Cq extend not exist!addr: {address}"}
+    fields: dict[str, Any] = {
+        "msgStoreTime": unit.store_timestamp,
+        "size": EXT_HEAD.size + len(unit.bit_map),
+        "tagsCode": unit.tags_code,
+    }
+    found: dict[str, Any] = {"tagsCode": unit.tags_code}
+    if unit.bit_map:
+        signed = [byte - 256 if byte > 127 else byte for byte in unit.bit_map]
+        fields = {"filterBitMap": signed, **fields}
+        found["bitMap"] = _bits(unit.bit_map)
+    found["eval"] = _may_match(broker, asked, unit)
+    found["extendDataJson"] = fastjson.dumps(fields).decode()
+    return found
+
+
+def _bits(bit_map: bytes) -> str:
+    """The highest bit first, a line for each eight bytes (BitsArray.toString)."""
+    return "".join(
+        f"{bit_map[index]:08b}" + ("" if index % 8 else "\n")
+        for index in reversed(range(len(bit_map)))
+    )
+
+
+def _may_match(broker: Broker, asked: QueryConsumeQueueHeader, unit: ExtUnit) -> bool:
+    group = asked.consumer_group
+    found = None if group is None else broker.consumers.find_subscription(group, asked.topic)
+    if group is None or found is None:
+        return False
+    if found.is_tag_type:
+        return found.tag_hashes is None or unit.tags_code in found.tag_hashes
+    data = broker.filters.get(asked.topic, group)
+    test = None if data is None else bit_map_test(data, bit_num=broker.filters.bit_num)
+    return test is None or test(unit)
 
 
 def _subscription(broker: Broker, asked: QueryConsumeQueueHeader) -> dict[str, Any]:
@@ -76,8 +130,9 @@ def get_system_topic_list_from_broker(broker: Broker, request: Request[None]) ->
 
 
 @broker_handlers.handles(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, None, lane=Lane.ADMIN)
-def clean_expired_consume_queue(_: Broker, request: Request[None]) -> Command:
-    """The store cleans its queues in the round in which the CommitLog's start moves."""
+def clean_expired_consume_queue(broker: Broker, request: Request[None]) -> Command:
+    """Files go by themselves when the CommitLog's start moves; this takes whole queues, too."""
+    broker.store.delete_expired_queues(keep=broker.topics.is_system_topic)
     return request.reply()
 
 
