@@ -18,7 +18,7 @@ from pyritemq.compat.broker_conf import BrokerConfig
 from pyritemq.compat.conf.settings import ConfigError, Settings
 from pyritemq.compat.namesrv_conf import NamesrvConfig
 from pyritemq.compat.properties_file import parse_properties
-from pyritemq.server import lifecycle, log, store_cli
+from pyritemq.server import client_cli, lifecycle, log, store_cli, top_cli
 from pyritemq.server.cli_options import (
     ADVERTISE,
     ALLOW_RESET,
@@ -142,6 +142,8 @@ def main() -> None:
 
 
 main.add_command(store_cli.store)
+for _command in (*client_cli.COMMANDS, top_cli.top):
+    main.add_command(_command)
 
 
 @main.command(context_settings=HELP)

@@ -6,8 +6,7 @@ mapping shows the same pages that a write filled, so a reader finds all that max
 """
 
 import threading
-from time import perf_counter_ns
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.disk import Disk
@@ -22,6 +21,9 @@ from pyritemq.storage.record_codec import (
     store_timestamp_of,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _NOTHING = memoryview(b"")
 
 
@@ -35,23 +37,23 @@ class LastRecord(NamedTuple):
 class SyncCounts:
     """How often the CommitLog was synced and how long that took; flusher and send lane count."""
 
-    __slots__ = ("_lock", "elapsed_ns", "times")
+    __slots__ = ("_lock", "elapsed_ms", "times")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.times = 0
-        self.elapsed_ns = 0
+        self.elapsed_ms = 0
 
-    def add(self, elapsed_ns: int) -> None:
+    def add(self, elapsed_ms: int) -> None:
         with self._lock:
             self.times += 1
-            self.elapsed_ns += elapsed_ns
+            self.elapsed_ms += elapsed_ms
 
 
 class CommitLog:
     """The files, the published end, and how far the disk has it."""
 
-    __slots__ = ("_end", "files", "flushed_where", "last", "max_offset", "syncs")
+    __slots__ = ("_end", "files", "flushed_where", "last", "max_offset", "now_ms", "syncs")
 
     def __init__(self, disk: Disk, config: StoreConfig) -> None:
         self.files = MappedFileQueue(
@@ -64,6 +66,7 @@ class CommitLog:
         self.flushed_where = 0  # durable: bytes below it survive power loss; never too high
         self.last = LastRecord(0, 0)  # replaced after the queues' ends: what it names is derived
         self.syncs = SyncCounts()
+        self.now_ms: Callable[[], int] = lambda: 0  # a store sets its own
         self._end = 0  # the writer's own end, ahead of max_offset within a batch
 
     @property
@@ -114,12 +117,12 @@ class CommitLog:
         flushed = self.flushed_where
         if target <= flushed:
             return
-        started_ns = perf_counter_ns()
+        started_ms = self.now_ms()
         for file in self.files.files:
             if file.end_offset > flushed and file.from_offset < target:
                 file.sync()
         self.flushed_where = target
-        self.syncs.add(perf_counter_ns() - started_ns)
+        self.syncs.add(max(0, self.now_ms() - started_ms))
 
     # -- readers ------------------------------------------------------------------------------
 

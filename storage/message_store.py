@@ -60,6 +60,7 @@ class MessageStore:
         self._flush_lock = threading.Lock()
         self._failure: StorageError | None = None
         self.commit_log = CommitLog(disk, config)
+        self.commit_log.now_ms = now_ms
         self.queues = QueueTable(
             disk, config.consume_queue_dir, file_units=config.consume_queue_file_units
         )

@@ -67,7 +67,7 @@ def own_families(broker: Broker) -> Iterator[Family]:
     store, stats = broker.store, broker.stats
     log = store.commit_log
     yield _counter("pyritemq_store_syncs_total", "Syncs of the CommitLog", log.syncs.times, labels)
-    seconds = log.syncs.elapsed_ns / NANOSECONDS
+    seconds = log.syncs.elapsed_ms / 1000
     yield _counter("pyritemq_store_sync_seconds_total", "Time they took", seconds, labels)
     held = log.max_offset - log.min_offset
     yield _gauge("pyritemq_store_commitlog_bytes", "Bytes in the CommitLog", held, labels)
