@@ -247,6 +247,12 @@ class MessageStore:
         """Store timestamp of the queue's first message, or -1."""
         return self.store_time_at(topic, queue_id, self.min_offset(topic, queue_id))
 
+    def earliest_time(self) -> int:
+        """When the CommitLog's first record was stored; -1 if there is none."""
+        start = self.min_phy_offset
+        record = self.record_at(start)
+        return -1 if record is None else self.commit_log.store_timestamp(start, len(record))
+
     def record_at(self, phy_offset: int) -> memoryview | None:
         """The record at a CommitLog offset, if there is one."""
         return self.commit_log.record(phy_offset)

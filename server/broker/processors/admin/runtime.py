@@ -65,7 +65,7 @@ def runtime_info(broker: Broker) -> dict[str, str]:
         **broker.timers.runtime(),
         "brokerActive": "true",
         "brokerVersionDesc": version_name(CURRENT_VERSION),
-        "earliestMessageTimeStamp": str(_earliest_message_time(broker)),
+        "earliestMessageTimeStamp": str(broker.store.earliest_time()),
         "remainHowManyDataToFlush": human_bytes(_unflushed_bytes(broker)),
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_request_time_stamp),
     }
@@ -201,13 +201,6 @@ def _at_rest() -> dict[str, str]:
         "timerEnqueueTps": "0.0",
         "timerDequeueTps": "0.0",
     }
-
-
-def _earliest_message_time(broker: Broker) -> int:
-    record = broker.store.record_at(broker.store.min_phy_offset)
-    if record is None:
-        return -1
-    return broker.store.commit_log.store_timestamp(broker.store.min_phy_offset, len(record))
 
 
 def _unflushed_bytes(broker: Broker) -> int:
