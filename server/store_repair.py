@@ -169,7 +169,7 @@ class Repair:
 
 def drop_derived(config: StoreConfig) -> None:
     """Delete ConsumeQueues, index and checkpoint; the next start makes them from the CommitLog."""
-    for name in ("consumequeue", "index"):
+    for name in ("consumequeue", "consumequeue_ext", "index"):
         shutil.rmtree(config.root / name, ignore_errors=True)
     for name in ("checkpoint", QUEUE_ENDS):
         (config.root / name).unlink(missing_ok=True)

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 
 from pyritemq.protocol.record import MAGIC_V1, MAGIC_V2
 from pyritemq.storage.consume_queue import UNIT, UNIT_SIZE
+from pyritemq.storage.consume_queue_ext import ConsumeQueueExts
 from pyritemq.storage.deletions import TopicDeletions
 from pyritemq.storage.derive import derive_tags_code, is_in_queue, parse_delay_levels
 from pyritemq.storage.disk import RealDisk
 from pyritemq.storage.errors import StoreUnusableError
+from pyritemq.storage.file_cache import FileCache
 from pyritemq.storage.mapped_file import MappedFile, file_name, is_file_name
 from pyritemq.storage.record_codec import BadRecord, Blank, CheckedRecord, check_record
 
@@ -78,6 +80,11 @@ def guess_sizes(config: StoreConfig) -> None:
     counted.pop(0, None)
     if counted:
         config.consume_queue_file_units = counted.most_common(1)[0][0] // UNIT_SIZE
+    for path in config.consume_queue_ext_dir.glob("*/*/*"):
+        if is_file_name(path.name) and path.stat().st_size:
+            config.consume_queue_ext_file_size = path.stat().st_size
+            config.enable_consume_queue_ext = True
+            return
 
 
 def log_paths(config: StoreConfig) -> list[Path]:
@@ -185,6 +192,12 @@ class StoreCheck:
         self._windows: OrderedDict[tuple[bytes, int], tuple[int, bytes]] = OrderedDict()
         self._ends: dict[tuple[bytes, int], int] = {}
         self._deletions = TopicDeletions(disk, config.root)
+        self._exts = ConsumeQueueExts(
+            disk,
+            config.consume_queue_ext_dir,
+            file_size=config.consume_queue_ext_file_size,
+            files=FileCache(disk),
+        )
         self.report = CheckReport()
 
     def run(self, progress: Progress) -> CheckReport:
@@ -212,7 +225,7 @@ class StoreCheck:
         code = derive_tags_code(
             record.topic, record.properties, record.store_timestamp, self._delay_levels
         )
-        unit = self._unit(key, record.queue_offset)
+        unit = self._without_ext(key, record, self._unit(key, record.queue_offset))
         if unit == UNIT.pack(record.phy_offset, record.size, code):
             self.report.units += 1
         elif not any(unit) and not self.report.clean_stop:
@@ -224,6 +237,16 @@ class StoreCheck:
                 f"ConsumeQueue {name}: unit {record.queue_offset} {fault} that of the message at "
                 f"{record.phy_offset}"
             )
+
+    def _without_ext(self, key: tuple[bytes, int], record: CheckedRecord, unit: bytes) -> bytes:
+        """The unit as it would be without an ext unit, if it has one that is the message's."""
+        if len(unit) < UNIT_SIZE:
+            return unit
+        phy_offset, size, code = UNIT.unpack(unit)
+        ext = self._exts.find(key, code)
+        if ext is None or ext.store_timestamp != record.store_timestamp:
+            return unit
+        return UNIT.pack(phy_offset, size, ext.tags_code)
 
     def _unit(self, key: tuple[bytes, int], offset: int) -> bytes:
         start, window = self._windows.get(key, (0, b""))

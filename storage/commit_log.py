@@ -137,6 +137,18 @@ class CommitLog:
             return _NOTHING
         return file.view[start - file.from_offset : end - file.from_offset]
 
+    def read(self, start: int, end: int) -> memoryview:
+        """A copy of what view() gives, by a system call that does not hold the GIL meanwhile.
+
+        For old records that Python itself looks at: a page of a mapping that is not in memory would
+        be waited for with the GIL held. Slices that only go to a socket need none of this, as it is
+        the kernel that touches them then.
+        """
+        file = self.files.find(start)
+        if file is None:
+            return _NOTHING
+        return memoryview(file.read(start - file.from_offset, end - start))
+
     def views(self, starts: list[int], ends: list[int]) -> list[memoryview]:
         """view() of each pair, cheaper when they lie in one file, as they nearly always do."""
         if not starts:

@@ -184,9 +184,13 @@ class ConsumeQueueExts:
 
     def read(self, queue: ConsumeQueue, address: int) -> ExtUnit | None:
         """The unit at an address; None if it is not there, or this is no address."""
+        return self.find((queue.topic, queue.queue_id), address)
+
+    def find(self, key: QueueKey, address: int) -> ExtUnit | None:
+        """The same for a queue that need not be open."""
         if address > ADDRESS_MAX:
             return None
-        found = self._read((queue.topic, queue.queue_id), address - ADDRESS_BASE)
+        found = self._read(key, address - ADDRESS_BASE)
         return None if found is None else found[1]
 
     def tags_code(self, queue: ConsumeQueue, code: int) -> int | None:

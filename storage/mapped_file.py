@@ -43,6 +43,9 @@ class MappedFile:
         disk.sync_dir(folder)
         return cls(file, from_offset=from_offset, size=size)
 
+    def read(self, position: int, size: int) -> bytes:
+        return self._file.read_at(position, size)
+
     def write(self, position: int, data: bytes) -> None:
         self._file.write_at(position, data)
 

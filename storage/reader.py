@@ -167,7 +167,11 @@ class Reader:
             if phy_offset < log_min or end > log_max:
                 removed = True
                 continue
-            if matches is not None and not matches(self._log.view(phy_offset, end)):
+            if matches is not None and not matches(
+                self._log.view(phy_offset, end)
+                if phy_offset >= memory_from
+                else self._log.read(phy_offset, end)  # the disk may have to be waited for
+            ):
                 removed = False
                 continue
             if phy_offset == run_end:

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from unit.storage.kit import MemoryDisk, SetClock, kill, open_store, read_queue
 
 from pyritemq.compat.java_hash import tags_code
+from pyritemq.server.cli import main
 from pyritemq.storage import GetStatus, MessageToStore, PutStatus
 from pyritemq.storage.consume_queue_ext import ADDRESS_BASE, ADDRESS_MAX, EXT_HEAD
 from pyritemq.storage.errors import StoreCorruptError
@@ -232,4 +234,22 @@ def test_an_ext_file_that_was_never_sized_is_made_anew(tmp_path):
     path.write_bytes(b"")
     store = open_store(tmp_path, **ON)
     assert [unit.tags_code for unit in ext_units(store)] == [tags_code("A")]
+    store.close()
+
+
+def test_store_tools_know_ext_units(tmp_path):
+    store = open_store(tmp_path, **ON)
+    put(store, 60)
+    store.close()
+    run = CliRunner().invoke
+    assert run(main, ["store", "check", str(tmp_path)]).exit_code == 0
+    (first, *_) = sorted((tmp_path / "consumequeue_ext" / "T" / "0").iterdir())
+    first.write_bytes(bytes(FILE_SIZE))
+    found = run(main, ["store", "check", str(tmp_path)])
+    assert found.exit_code != 0
+    assert "ConsumeQueue T/0: unit 0 is not that of the message at 0" in found.output
+    assert run(main, ["store", "rebuild", str(tmp_path)]).exit_code == 0
+    assert run(main, ["store", "check", str(tmp_path)]).exit_code == 0
+    store = open_store(tmp_path, **ON)
+    assert [unit.tags_code for unit in ext_units(store)] == [tags_code("A")] * 60
     store.close()

@@ -195,3 +195,16 @@ def test_a_look_at_the_record_filters_and_counts_as_seen(store):
     assert (result.count, result.next_begin_offset) == (3, 28)
     nothing = store.get("T", 0, 0, count_max=3, matches=lambda _: False)
     assert (nothing.status, nothing.next_begin_offset) == (GetStatus.NO_MATCHED_MESSAGE, 40)
+
+
+def test_a_filter_sees_old_records_as_it_sees_recent_ones(opened):
+    store = opened(access_message_in_memory_max_ratio=0)
+    for number in range(12):
+        store.put_batch([message(b"%d" % number)])
+    seen = []
+    found = store.get("T", 0, 0, count_max=32, matches=lambda record: not seen.append(record))
+    assert [bytes(record) for record in seen] == [
+        bytes(store.record_at(store.queues.find(b"T", 0).unit(number)[0]))
+        for number in range(len(seen))
+    ]
+    assert found.count == 8  # what one get returns from disk
