@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyritemq.conformance import catalogue, launchers
-from pyritemq.conformance.jars import JarsMissingError
+from pyritemq.conformance import catalogue, html_report, launchers, pages, reports
+from pyritemq.conformance.jars import JarsMissingError, jar_folder
 from pyritemq.conformance.results import FAILED, Result, Run
 from pyritemq.conformance.runner import SIDE_BY_SIDE, Runner
 from pyritemq.conformance.servers.nodes import (
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
     from pyritemq.conformance.launchers import Launcher
     from pyritemq.conformance.servers.nodes import Server
+
+
+OURS = ("pyrite", "pyritemq", "rocketmq")
+"""Servers that a run starts itself."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -67,7 +71,16 @@ def list_cases(only: str) -> None:
     show_default=True,
     help="Where the clients run.",
 )
-@click.option("--report", type=click.Path(path_type=Path), help="Folder for the reports.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for results.json, junit.xml and report.html.",
+)
+@click.option(
+    "--matrix",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the matrix page (docs/conformance-matrix.md) here.",
+)
 @click.option("--jobs", default=SIDE_BY_SIDE, show_default=True, help="Cases side by side.")
 def run(
     servers: tuple[str, ...],
@@ -76,29 +89,75 @@ def run(
     core: bool,
     launcher: str,
     report: Path | None,
+    matrix: Path | None,
     jobs: int,
 ) -> None:
     """Run cases and give a verdict; the exit is 1 when any failed."""
     cases = _selected(only, core=core)
-    names = [name for name in clients.split(",") if name]
+    names = [name.strip() for name in clients.split(",") if name.strip()]
+    for wanted in servers:
+        if wanted not in OURS and ":" not in wanted:
+            raise click.UsageError(f"--server {wanted}: want pyrite, rocketmq or HOST:PORT")
     began = time.monotonic()
+    result = Run([], names, launcher, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
     with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
         place = _launcher(launcher, Path(folder))
-        result = Run([], names, launcher, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
         try:
             for wanted in servers:
-                _run_on(_server(wanted), place, cases, result, jobs)
+                _run_on(_server(wanted, place), place, cases, result, jobs)
         finally:
             place.close()
     result.seconds = round(time.monotonic() - began, 1)
+    _write(result, report, matrix)
     _summary(result)
     sys.exit(1 if result.failed() else 0)
+
+
+@main.command("report")
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="As for run.")
+@click.option("--matrix", type=click.Path(path_type=Path, dir_okay=False), help="As for run.")
+def report_runs(results: tuple[Path, ...], report: Path | None, matrix: Path | None) -> None:
+    """Join the results.json of several runs; what a later one has replaces what an earlier had."""
+    try:
+        runs = [reports.run_from_json(path.read_text(encoding="utf-8")) for path in results]
+    except (ValueError, KeyError, TypeError) as error:
+        raise click.ClickException(f"not the results of a run: {error}") from error
+    joined = reports.joined(runs)
+    _write(joined, report, matrix)
+    _summary(joined)
+    sys.exit(1 if joined.failed() else 0)
+
+
+@main.command()
+@click.argument("page", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def docs(page: Path) -> None:
+    """Render the catalogue into its place in docs/conformance.md."""
+    try:
+        text = pages.with_catalogue(page.read_text(encoding="utf-8"), catalogue.load())
+    except pages.PageError as error:
+        raise click.ClickException(str(error)) from error
+    page.write_text(text, encoding="utf-8")
+
+
+def _write(result: Run, report: Path | None, matrix: Path | None) -> None:
+    cases = catalogue.load()
+    shown = {one.case_id for one in result.results}
+    cases = [one for one in cases if one.id in shown]
+    if report is not None:
+        report.mkdir(parents=True, exist_ok=True)
+        (report / "results.json").write_text(reports.to_json(result), encoding="utf-8")
+        (report / "junit.xml").write_text(reports.to_junit(result, cases), encoding="utf-8")
+        (report / "report.html").write_text(html_report.to_html(result, cases), encoding="utf-8")
+    if matrix is not None:
+        matrix.write_text(reports.to_matrix(result, cases), encoding="utf-8")
 
 
 def _run_on(
     server: Server, launcher: Launcher, cases: Sequence[catalogue.Case], into: Run, jobs: int
 ) -> None:
     into.servers.append(server.kind)
+    into.versions |= server.versions()
     total = sum(len(into.clients) if one.run_with == catalogue.CLIENT else 1 for one in cases)
     progress = _Progress(total)
     runner = Runner(server, launcher, say=progress, side_by_side=jobs)
@@ -134,13 +193,11 @@ def _selected(only: str, *, core: bool) -> list[catalogue.Case]:
         raise click.UsageError(str(error)) from error
 
 
-def _server(wanted: str) -> Server:
+def _server(wanted: str, place: Launcher) -> Server:
     if wanted in ("pyrite", "pyritemq"):
         return PyriteServer()
     if wanted == "rocketmq":
-        return RocketServer()
-    if ":" not in wanted:
-        raise click.UsageError(f"--server {wanted}: want pyrite, rocketmq or HOST:PORT")
+        return RocketServer(place.servers())
     try:
         return ExternalServer(wanted)
     except NotOurServerError as error:
@@ -149,8 +206,11 @@ def _server(wanted: str) -> Server:
 
 def _launcher(name: str, folder: Path) -> Launcher:
     try:
-        return launchers.LocalLauncher(folder)
-    except JarsMissingError as error:
+        jar_folder()
+        if name == "local":
+            return launchers.LocalLauncher(folder)
+        return launchers.container_launcher()
+    except (JarsMissingError, launchers.NoEngineError) as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -69,6 +69,17 @@ class ContainerClient:
             time.sleep(POLL_SECONDS)
         return int(self._container.get_wrapped_container().attrs["State"]["ExitCode"])
 
+    def kill(self) -> None:
+        """SIGKILL; its output stays readable until the context is left."""
+        with contextlib.suppress(APIError):  # it may have ended by itself
+            self._container.get_wrapped_container().kill()
+        self.wait(timeout=10)
+
+    def close(self) -> None:
+        """Remove the container, running or not."""
+        with contextlib.suppress(APIError):
+            self._container.stop()
+
     def stop(self) -> int:
         """End the client with SIGTERM; its output stays readable until the context is left."""
         self._container.get_wrapped_container().stop(timeout=10)
@@ -118,14 +129,29 @@ class ContainerClients:
         network: str | None = None,
     ) -> ContainerClient:
         """`network`: one that a test made, instead of the session's ("container:ID" as well)."""
-        container = DockerContainer(client_image(self._docker, client_version))
         command = [*java_flags("/tmp"), *flags, "-cp", "/jars/*", main_class(name), *arguments]  # noqa: S108
-        container.with_command(command)
-        container.with_env("NAMESRV_ADDR", namesrv).with_env("ROCKETMQ_HOME", "/tmp")  # noqa: S108
-        container.with_kwargs(
+        container = self.container(client_version, command, network=network)
+        container.with_env("NAMESRV_ADDR", namesrv)
+        return ContainerClient(f"{name}-{client_version}", container)
+
+    def container(
+        self, client_version: str, command: Sequence[str], *, network: str | None = None
+    ) -> DockerContainer:
+        """A container, not started, with one client line in /jars; Java is its entry."""
+        container = DockerContainer(client_image(self._docker, client_version))
+        container.with_command(list(command)).with_env("ROCKETMQ_HOME", "/tmp")  # noqa: S108
+        return container.with_kwargs(
             labels={LABEL: str(os.getpid())}, network=network or self._network.name
         )
-        return ContainerClient(f"{name}-{client_version}", container)
+
+    def start_server(self, name: str, command: Sequence[str], folder: Path) -> ContainerClient:
+        """A server: on this machine's own network, with its folder mounted."""
+        container = DockerContainer(client_image(self._docker, ROCKETMQ_VERSION))
+        container.with_command(list(command)).with_env("ROCKETMQ_HOME", str(folder / "home"))
+        container.with_volume_mapping(str(folder), str(folder), "rw")
+        user = f"{os.getuid()}:{os.getgid()}"
+        container.with_kwargs(labels={LABEL: str(os.getpid())}, network_mode="host", user=user)
+        return ContainerClient(name, container)
 
     def close(self) -> None:
         try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import docker
 
 PUBLIC_JRE = "eclipse-temurin:17-jre"
-LOCAL_JRE = "pyritemq-local/jre:17"
+LOCAL_JRE = "pyritemq-local/jre:17-2"
 JAVA_HOME = "/opt/java/openjdk"
 """Where the public image keeps its Java."""
 
@@ -171,6 +171,9 @@ def shared_libraries(binaries: Iterable[Path], *, outside: Path) -> set[str]:
         "libresolv.so.2",
         "libgcc_s.so.1",
         "libstdc++.so.6",
+        "libpthread.so.0",  # these three: RocksDB's library, which the real broker loads
+        "libdl.so.2",
+        "librt.so.1",
     )
     return found | {str(beside / name) for name in names if (beside / name).exists()}
 

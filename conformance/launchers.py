@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pyritemq.conformance.servers.java import ServerContainers
+
 JAVA_CLIENTS = ("java-5.5.0", "java-4.9.8")
 """The clients that carry the whole catalogue."""
 
 
 class UnknownClientError(Exception):
     """There is no driver for a client of that name."""
+
+
+class NoEngineError(Exception):
+    """There is no Docker to run containers in; the message says what to do."""
 
 
 class Launcher(Protocol):
@@ -34,6 +40,9 @@ class Launcher(Protocol):
     def driver(self, client: str, *, flags: Sequence[str] = ()) -> Driver: ...
     def shared_driver(self, client: str) -> Driver: ...
     def programs(self) -> Clients: ...
+    def servers(self) -> ServerContainers | None:
+        """What real servers are run in; None for plain processes."""
+
     def close(self) -> None: ...
 
 
@@ -83,9 +92,62 @@ class LocalLauncher(SharedDrivers):
     def programs(self) -> Clients:
         return self._programs
 
+    def servers(self) -> ServerContainers | None:
+        return None
+
     def close(self) -> None:
         self.close_drivers()
         self._programs.close()
+
+
+class ContainerLauncher(SharedDrivers):
+    """Everything Java in containers; the default, and what CI does."""
+
+    name = "containers"
+
+    def __init__(self) -> None:
+        from pyritemq.conformance.containers import ContainerClients
+
+        super().__init__()
+        self._containers = ContainerClients()
+        self.host = self._containers.server_host
+
+    def driver(self, client: str, *, flags: Sequence[str] = ()) -> Driver:
+        from pyritemq.conformance.drivers.contained import ContainerChannel
+
+        version = java_version(client)
+        paths = "/driver:/jars/*"
+        command = [*java_flags("/tmp"), *FLAGS, *flags, "-cp", paths, MAIN]  # noqa: S108
+        container = self._containers.container(version, command)
+        container.with_volume_mapping(str(java_classes(version)), "/driver", "ro")
+        return Driver(client, ContainerChannel(container))
+
+    def programs(self) -> Clients:
+        return self._containers
+
+    def servers(self) -> ServerContainers | None:
+        return self._containers
+
+    def close(self) -> None:
+        try:
+            self.close_drivers()
+        finally:
+            self._containers.close()
+
+
+def container_launcher() -> ContainerLauncher:
+    """Raises NoEngineError where there is no Docker, or no Python library for it."""
+    try:
+        from pyritemq.conformance.containers import engine_answers
+    except ImportError as error:
+        raise NoEngineError(
+            f"{error}: install pyritemq[conformance], or use --launcher local"
+        ) from error
+    if not engine_answers():
+        raise NoEngineError(
+            "no Docker engine answers: start one (scripts/docker-up does), or use --launcher local"
+        )
+    return ContainerLauncher()
 
 
 def java_version(client: str) -> str:

@@ -36,6 +36,22 @@ def run_from_json(text: str) -> Run:
     return Run(**data, results=results)
 
 
+def joined(runs: Sequence[Run]) -> Run:
+    """Several runs as one; the later result of a cell counts."""
+    cells = {(one.case_id, one.client, one.server): one for run in runs for one in run.results}
+    whole = Run(
+        servers=list(dict.fromkeys(server for run in runs for server in run.servers)),
+        clients=list(dict.fromkeys(client for run in runs for client in run.clients)),
+        launcher=" and ".join(dict.fromkeys(run.launcher for run in runs)),
+        started=min(run.started for run in runs),
+        seconds=round(sum(run.seconds for run in runs), 1),
+        results=list(cells.values()),
+    )
+    for run in runs:
+        whole.versions |= run.versions
+    return whole
+
+
 def to_junit(run: Run, cases: Sequence[Case]) -> str:
     """One suite for each server and client; what CI services read."""
     titles = {case.id: case.title for case in cases}

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 COMMON = (
     ("enablePropertyFilter", "true"),
     ("traceTopicEnable", "true"),
+    ("waitTimeMillsInSendQueue", "5000"),
     ("transactionCheckInterval", "2000"),
     ("transactionTimeOut", "1000"),
     ("transactionOpBatchInterval", "100"),
 )
-"""What the shared server is told: features that are off by default, and shorter waits."""
+"""What servers are told: features that are off by default, shorter waits, and not to refuse sends
+that a loaded machine kept waiting."""
 
 
 @dataclass(frozen=True)

@@ -174,12 +174,17 @@ def bad_heartbeat(t: Trial) -> None:
     t.equal("goes on", wire.call(RequestCode.GET_BROKER_CONFIG).code, 0)
 
 
-@case("SER-001", "Binary headers are answered in binary", source=BINARY, run_with=WIRE, core=True)
-def binary_reply(t: Trial) -> None:
-    """A request with serialize type 1 gets a reply of type 1, one of type 0 a reply of type 0."""
-    for binary in (False, True):
-        reply = t.wire(binary=binary).call(RequestCode.GET_BROKER_CONFIG)
-        t.equal("serialize type", int(reply.serialize_type), int(binary))
+@case("SER-001", "Both header forms say the same", source=BINARY, run_with=WIRE, core=True)
+def both_forms(t: Trial) -> None:
+    """GET_MAX_OFFSET with a JSON and with a binary header is answered with the same code and
+    fields."""
+    topic = t.topic(queues=1)
+    fields = {"topic": topic, "queueId": 0}
+    replies = [
+        t.wire(binary=binary).call(RequestCode.GET_MAX_OFFSET, fields) for binary in (False, True)
+    ]
+    t.equal("codes", [reply.code for reply in replies], [0, 0])
+    t.equal("fields", [dict(reply.ext_fields) for reply in replies], [{"offset": "0"}] * 2)
 
 
 @case("SER-002", "Binary sends and pulls", source=BINARY, run_with=WIRE)

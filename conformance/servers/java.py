@@ -6,7 +6,7 @@ store and user.home all lie under the folder that the caller gives.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyritemq.conformance.jars import class_path
 from pyritemq.conformance.processes import Child
@@ -34,6 +34,24 @@ OPEN_MODULES = (
 """What the broker's off-heap and file code reaches into on JDK 17, as the stock scripts allow."""
 
 
+class ServerProcess(Protocol):
+    """What is needed of a server process, in a container or not."""
+
+    def wait_for_line(self, pattern: str, *, timeout: float) -> object: ...
+    def stop(self) -> int: ...
+    def kill(self) -> None: ...
+    def close(self) -> None:
+        """End it if it runs, and leave nothing behind."""
+
+    def output(self) -> str: ...
+
+
+class ServerContainers(Protocol):
+    """Where the real servers run when not as child processes."""
+
+    def start_server(self, name: str, command: Sequence[str], folder: Path) -> ServerProcess: ...
+
+
 def write_properties(path: Path, properties: Mapping[str, object]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
@@ -51,18 +69,21 @@ def start_namesrv(
     flags: Sequence[str] = (),
 ) -> Child:
     """Start a Java name server; wait_for_line(NAMESRV_READY) says when it serves."""
-    conf = write_properties(
-        folder / "namesrv.conf",
-        {
-            "listenPort": port,
-            "bindAddress": bind,
-            "kvConfigPath": folder / "namesrv" / "kvConfig.json",
-            "configStorePath": folder / "namesrv" / "namesrv.properties",
-        },
+    return start_child(
+        "namesrv", namesrv_command(folder, port=port, bind=bind), folder, (*heap, *flags)
     )
-    return _java(
-        "namesrv", "org.apache.rocketmq.namesrv.NamesrvStartup", conf, folder, (*heap, *flags)
-    )
+
+
+def namesrv_command(folder: Path, *, port: int, bind: str = "0.0.0.0") -> tuple[str, Path]:  # noqa: S104
+    """The main class and its configuration file, written under folder."""
+    properties = {
+        "listenPort": port,
+        "bindAddress": bind,
+        "kvConfigPath": folder / "namesrv" / "kvConfig.json",
+        "configStorePath": folder / "namesrv" / "namesrv.properties",
+    }
+    conf = write_properties(folder / "namesrv.conf", properties)
+    return "org.apache.rocketmq.namesrv.NamesrvStartup", conf
 
 
 def start_broker(
@@ -73,15 +94,41 @@ def start_broker(
     flags: Sequence[str] = (),
 ) -> Child:
     """Start a Java broker with the given broker.conf properties; the store lies under folder."""
+    return start_child("broker", broker_command(folder, properties), folder, (*heap, *flags))
+
+
+def broker_command(folder: Path, properties: Mapping[str, object]) -> tuple[str, Path]:
     store = folder / "store"
     conf = write_properties(folder / "broker.conf", {"storePathRootDir": store, **properties})
-    return _java(
-        "broker", "org.apache.rocketmq.broker.BrokerStartup", conf, folder, (*heap, *flags)
-    )
+    return "org.apache.rocketmq.broker.BrokerStartup", conf
 
 
-def _java(name: str, main: str, conf: Path, folder: Path, heap: Sequence[str]) -> Child:
+def start_child(name: str, program: tuple[str, Path], folder: Path, heap: Sequence[str]) -> Child:
+    home = _home(folder)
+    command = ["java", *java_arguments(program, home, heap, class_path())]
+    return Child(name, command, folder=folder, env={"ROCKETMQ_HOME": str(home)})
+
+
+def start_contained(
+    containers: ServerContainers,
+    name: str,
+    program: tuple[str, Path],
+    folder: Path,
+    heap: Sequence[str],
+) -> ServerProcess:
+    """The same in a container that has the jars in /jars."""
+    arguments = java_arguments(program, _home(folder), heap, "/jars/*")
+    return containers.start_server(name, arguments, folder)
+
+
+def java_arguments(
+    program: tuple[str, Path], home: Path, heap: Sequence[str], jars: str
+) -> list[str]:
+    main, conf = program
+    return [*heap, *OPEN_MODULES, f"-Duser.home={home}", "-cp", jars, main, "-c", str(conf)]
+
+
+def _home(folder: Path) -> Path:
     home = folder / "home"
     home.mkdir(parents=True, exist_ok=True)
-    command = ["java", *heap, *OPEN_MODULES, f"-Duser.home={home}", "-cp", class_path(), main]
-    return Child(name, [*command, "-c", str(conf)], folder=folder, env={"ROCKETMQ_HOME": str(home)})
+    return home

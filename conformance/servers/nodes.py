@@ -10,8 +10,10 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import TYPE_CHECKING, Protocol
 
+from pyritemq.conformance.jars import ROCKETMQ_VERSION
 from pyritemq.conformance.processes import Child, free_broker_port, free_port
 from pyritemq.conformance.servers import java
 from pyritemq.conformance.servers.cluster import java_broker_settings, pyritemq_command
@@ -19,24 +21,16 @@ from pyritemq.conformance.wire import Wire, WireError, java_json
 from pyritemq.protocol.codes import RequestCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from pyritemq.conformance.servers.java import ServerContainers, ServerProcess
     from pyritemq.conformance.setup import Setup
 
 READY_SECONDS = 60.0
 TAIL_LINES = 40
 SMALL_HEAP = ("-Xms128m", "-Xmx512m")
-
-
-class Process(Protocol):
-    """What a node needs of a server process, in a container or not."""
-
-    def wait_for_line(self, pattern: str, *, timeout: float) -> object: ...
-    def stop(self) -> int: ...
-    def kill(self) -> None: ...
-    def output(self) -> str: ...
 
 
 class NotOurServerError(Exception):
@@ -47,17 +41,18 @@ class Node:
     """One server. Calls come from the one case that has the servers to itself."""
 
     def __init__(
-        self, name: str, address: str, launch: Callable[[], Process] | None, ready: str = ""
+        self, name: str, address: str, launch: Callable[[], ServerProcess] | None, ready: str = ""
     ) -> None:
         self.name = name
         self.address = address
         self._launch = launch
         self._ready = ready
-        self._process: Process | None = None
+        self._process: ServerProcess | None = None
 
     def start(self) -> None:
         if self._launch is None:
             raise NotOurServerError(f"{self.name} is not ours to start")
+        self.leave()
         self._process = self._launch()
         self._process.wait_for_line(self._ready, timeout=READY_SECONDS)
 
@@ -75,14 +70,14 @@ class Node:
 
     def leave(self) -> None:
         if self._process is not None:
-            self._process.stop()
+            self._process.close()
 
     def log_tail(self) -> str:
         if self._process is None:
             return ""
         return "\n".join(self._process.output().splitlines()[-TAIL_LINES:])
 
-    def _running(self) -> Process:
+    def _running(self) -> ServerProcess:
         if self._process is None:
             raise NotOurServerError(f"{self.name} is not ours to stop")
         return self._process
@@ -121,6 +116,8 @@ class Server(Protocol):
         self, folder: Path, setup: Setup, host: str
     ) -> AbstractContextManager[RunningServers]: ...
     def lacks(self, setup: Setup) -> str: ...
+    def versions(self) -> dict[str, str]:
+        """What is under test, for the report."""
 
 
 class PyriteServer:
@@ -155,6 +152,9 @@ class PyriteServer:
     def lacks(self, setup: Setup) -> str:
         return ""
 
+    def versions(self) -> dict[str, str]:
+        return {"PyriteMQ": metadata.version("pyritemq")}
+
     @contextmanager
     def started(self, folder: Path, setup: Setup, host: str) -> Iterator[RunningServers]:
         with _topology(self, folder, setup, host) as running:
@@ -162,19 +162,19 @@ class PyriteServer:
 
 
 class RocketServer:
-    """The real RocketMQ 5.5.0 from its Maven jars, as processes of this machine."""
+    """The real RocketMQ 5.5.0 from its Maven jars, in containers or as child processes."""
 
     kind = "rocketmq"
     ours = True
 
+    def __init__(self, containers: ServerContainers | None = None) -> None:
+        self._containers = containers
+
     def namesrv(self, folder: Path, host: str) -> Node:
         port = free_port()
-        return Node(
-            "namesrv",
-            f"{host}:{port}",
-            lambda: java.start_namesrv(folder, port=port),
-            java.NAMESRV_READY,
-        )
+        program = java.namesrv_command(folder, port=port)
+        launch = self._launch("namesrv", program, folder, java.NAMESRV_HEAP)
+        return Node("namesrv", f"{host}:{port}", launch, java.NAMESRV_READY)
 
     def broker(self, folder: Path, name: str, namesrv: str, host: str, setup: Setup) -> Node:
         port = free_broker_port()
@@ -183,15 +183,23 @@ class RocketServer:
             **setup.settings(),
             "brokerName": name,
         }
-        return Node(
-            name,
-            f"{host}:{port}",
-            lambda: java.start_broker(folder, properties=settings, heap=SMALL_HEAP),
-            java.BROKER_READY,
-        )
+        program = java.broker_command(folder, settings)
+        launch = self._launch(name, program, folder, SMALL_HEAP)
+        return Node(name, f"{host}:{port}", launch, java.BROKER_READY)
+
+    def _launch(
+        self, name: str, program: tuple[str, Path], folder: Path, heap: Sequence[str]
+    ) -> Callable[[], ServerProcess]:
+        containers = self._containers
+        if containers is None:
+            return lambda: java.start_child(name, program, folder, heap)
+        return lambda: java.start_contained(containers, name, program, folder, heap)
 
     def lacks(self, setup: Setup) -> str:
         return ""
+
+    def versions(self) -> dict[str, str]:
+        return {"Apache RocketMQ": ROCKETMQ_VERSION}
 
     @contextmanager
     def started(self, folder: Path, setup: Setup, host: str) -> Iterator[RunningServers]:
@@ -208,6 +216,9 @@ class ExternalServer:
     def __init__(self, namesrv: str) -> None:
         self._namesrv = namesrv
         self._brokers = _brokers_of(namesrv)
+
+    def versions(self) -> dict[str, str]:
+        return {"external": self._namesrv}
 
     def lacks(self, setup: Setup) -> str:
         """Why a case with this setup cannot run here; empty when it can."""

@@ -26,6 +26,8 @@ final class Producers {
     static final Map<String, DefaultMQProducer> PRODUCERS = new ConcurrentHashMap<>();
     private static final Map<String, Inbox> CHECKS = new ConcurrentHashMap<>();
     private static final long ASYNC_SECONDS = 60;
+    /** Not the client's 3 s: the first send of a cold JVM on a loaded machine has needed more. */
+    private static final int SEND_MS = 15000;
 
     private Producers() {
     }
@@ -69,6 +71,7 @@ final class Producers {
         }
         producer.setNamesrvAddr(request.getString("namesrv"));
         producer.setInstanceName(name);
+        producer.setSendMsgTimeout(SEND_MS);
         Options.apply(producer, request.getJSONObject("options"));
         producer.start();
         PRODUCERS.put(name, producer);
