@@ -14,6 +14,7 @@ import difflib
 import re
 import threading
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyritemq.compat.broker_conf import BROKER_CONFIG_SECTIONS
@@ -50,6 +51,24 @@ FIXED_KEYS = frozenset(
     }
 )
 """What the open store, the sockets and the name servers' tables rest on while the broker runs."""
+
+USABLE_FORMS: Mapping[str, tuple[re.Pattern[str], str]] = MappingProxyType(
+    {
+        "deleteWhen": (
+            re.compile(r"(?:[01]?\d|2[0-3])(?:;(?:[01]?\d|2[0-3]))*"),
+            "hours from 00 to 23, with ; between them",
+        ),
+        "diskMaxUsedSpaceRatio": (re.compile(r"[1-9]?\d|100"), "a whole number from 0 to 100"),
+        "listenPort": (re.compile(r"0*[1-9]\d*"), "a port that clients can connect to"),
+        "maxTransferCountOnMessageInMemory": (re.compile(r"0*[1-9]\d*"), "1 or more"),
+        "messageDelayLevel": (
+            re.compile(r"\d{1,9}[smhd](?: +\d{1,9}[smhd])*"),
+            "times such as 1s 5m 2h 1d, with spaces between them",
+        ),
+        "timerMaxDelaySec": (re.compile(r"0*[1-9]\d*"), "1 or more"),
+    }
+)
+"""Values that a file may have, since Java starts with them, but that make no sense to ask for."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -97,12 +116,17 @@ class LiveConfig:
             if name not in known:
                 nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
                 hint = f"; did you mean {nearest[0]}?" if nearest else ""
-                raise ConfigError(f"updateBrokerConfig: {name} is not a property of a broker{hint}")
+                raise ConfigError(
+                    f"updateBrokerConfig: {name[:100]} is not a property of a broker{hint}"
+                )
             if name in FIXED_KEYS and shown.get(name) != text.strip():
                 raise ConfigError(
                     f"updateBrokerConfig: {name} cannot change while the broker runs: set it in "
                     "the configuration file and start the broker again"
                 )
+            form, words = USABLE_FORMS.get(name, (None, ""))
+            if form is not None and not form.fullmatch(text.strip()):
+                raise ConfigError(f"updateBrokerConfig: {name}={text.strip()} must be {words}")
         # On a copy: what `update` refuses must not leave its mark on the file.
         type(self._config)().update(properties, source="updateBrokerConfig")
 

@@ -98,6 +98,37 @@ async def test_a_changed_configuration_is_in_force_at_once_and_saved_in_its_file
     await stop_server(server)
 
 
+@pytest.mark.parametrize(
+    ("update", "reason"),
+    [
+        ("brokerPermission=99", "from 0 to 7"),
+        ("brokerIP1=no such host", "cannot find the address"),
+        ("listenPort=0", "a port that clients can connect to"),
+        ("listenPort=70000", "from 0 to 65535"),
+        ("fileReservedTime=-5", "from 0 to"),
+        ("deleteWhen=25", "hours from 00 to 23"),
+        ("deleteWhen=4;morning", "hours from 00 to 23"),
+        ("diskMaxUsedSpaceRatio=500", "from 0 to 100"),
+        ("messageDelayLevel=1x 5q", "times such as"),
+        ("timerMaxDelaySec=-1", "1 or more"),
+        ("maxTransferCountOnMessageInMemory=0", "1 or more"),
+        ("flushDiskType=NEVER", "SYNC_FLUSH, ASYNC_FLUSH"),
+        ("autoCreateTopicEnable=perhaps", "true or false"),
+        ("brokerName=other", "cannot change while the broker runs"),
+        ("autoCreateTopicEnabled=true", "did you mean autoCreateTopicEnable?"),
+        ("x" * 10_000 + "=1", "not a property of a broker"),
+    ],
+)
+async def test_an_update_that_makes_no_sense_is_refused_and_changes_nothing(server, update, reason):
+    wire = await server.connect()
+    before = (await wire.call(RequestCode.GET_BROKER_CONFIG)).body
+    reply = await update_config(wire, f"fileReservedTime=9\n{update}\n")
+    assert reply.code == ResponseCode.INVALID_PARAMETER
+    assert reason in reply.remark
+    assert len(reply.remark) < 400
+    assert (await wire.call(RequestCode.GET_BROKER_CONFIG)).body == before
+
+
 async def test_units_of_a_queue_are_shown(server):
     wire = await server.connect()
     for number in range(3):

@@ -29,7 +29,8 @@ class Mqadmin:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = (folder / "mqadmin.log").open("wb")
-        command = ["java", *java_flags(str(folder)), "-cp", class_path(), str(HARNESS)]
+        flags = [*java_flags(str(folder)), f"-Djava.io.tmpdir={folder}"]
+        command = ["java", *flags, "-cp", class_path(), str(HARNESS)]
         self._process = subprocess.Popen(
             command,
             cwd=folder,
