@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyritemq.conformance import catalogue, html_report, launchers, pages, reports
+from pyritemq.conformance import catalogue, html_report, launchers, mutants, pages, reports
 from pyritemq.conformance.jars import JarsMissingError, jar_folder
+from pyritemq.conformance.mutations import MUTATIONS
 from pyritemq.conformance.results import FAILED, Result, Run
 from pyritemq.conformance.runner import SIDE_BY_SIDE, Runner
 from pyritemq.conformance.servers.nodes import (
@@ -99,6 +101,7 @@ def run(
         if wanted not in OURS and ":" not in wanted:
             raise click.UsageError(f"--server {wanted}: want pyrite, rocketmq or HOST:PORT")
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, _ended)
     result = Run([], names, launcher, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
     with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
         place = _launcher(launcher, Path(folder))
@@ -107,8 +110,8 @@ def run(
                 _run_on(_server(wanted, place), place, cases, result, jobs)
         finally:
             place.close()
-    result.seconds = round(time.monotonic() - began, 1)
-    _write(result, report, matrix)
+            result.seconds = round(time.monotonic() - began, 1)
+            _write(result, report, matrix)  # of a run that is ended early as well
     _summary(result)
     sys.exit(1 if result.failed() else 0)
 
@@ -129,6 +132,33 @@ def report_runs(results: tuple[Path, ...], report: Path | None, matrix: Path | N
     sys.exit(1 if joined.failed() else 0)
 
 
+@main.command("mutants")
+@click.option("--only", default="", help="Families, separated by commas.")
+@click.option("--untouched", is_flag=True, help="Break nothing: the same cases must then pass.")
+def run_mutants(only: str, untouched: bool) -> None:
+    """Show that cases can fail: each family meets a server that is broken in its way."""
+    wanted = {name.strip() for name in only.split(",") if name.strip()}
+    chosen = [one for one in MUTATIONS if not wanted or one.family in wanted]
+    if untouched:
+        chosen = [mutants.untouched(one) for one in chosen]
+
+    def say(verdict: mutants.Verdict) -> None:
+        said = f"{verdict.mutation.family:8} {verdict.mutation.what}: {verdict.result.case_id}"
+        click.echo(f"{said} {verdict.result.status}  {verdict.result.reason[:160]}")
+
+    with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
+        place = _launcher("local", Path(folder))
+        try:
+            patience = 1.0 if untouched else mutants.PATIENCE
+            verdicts = mutants.run_mutants(place, chosen, say=say, patience=patience)
+        finally:
+            place.close()
+    judge = mutants.broken_by_the_proxy if untouched else mutants.unnoticed
+    wrong = judge(verdicts)
+    click.echo("\n".join([f"{len(verdicts)} families, {len(wrong)} wrong", *wrong]))
+    sys.exit(1 if wrong else 0)
+
+
 @main.command()
 @click.argument("page", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def docs(page: Path) -> None:
@@ -138,6 +168,11 @@ def docs(page: Path) -> None:
     except pages.PageError as error:
         raise click.ClickException(str(error)) from error
     page.write_text(text, encoding="utf-8")
+
+
+def _ended(number: int, frame: object) -> None:
+    """SIGTERM ends a run in order: servers and containers go, and the report is written."""
+    raise SystemExit(128 + number)
 
 
 def _write(result: Run, report: Path | None, matrix: Path | None) -> None:
@@ -160,8 +195,12 @@ def _run_on(
     into.versions |= server.versions()
     total = sum(len(into.clients) if one.run_with == catalogue.CLIENT else 1 for one in cases)
     progress = _Progress(total)
-    runner = Runner(server, launcher, say=progress, side_by_side=jobs)
-    into.results += runner.run(cases, into.clients)
+
+    def say(result: Result) -> None:
+        into.results.append(result)
+        progress(result)
+
+    Runner(server, launcher, say=say, side_by_side=jobs).run(cases, into.clients)
 
 
 class _Progress:

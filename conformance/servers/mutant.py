@@ -1,0 +1,75 @@
+"""PyriteMQ behind proxies that break it in one way."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyritemq.conformance.mutations import Mutant, Mutation
+from pyritemq.conformance.processes import Child, free_broker_port, free_port
+from pyritemq.conformance.proxy import Proxy
+from pyritemq.conformance.servers import java
+from pyritemq.conformance.servers.cluster import pyritemq_command
+from pyritemq.conformance.servers.nodes import Node, PyriteServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyritemq.conformance.servers.java import ServerProcess
+    from pyritemq.conformance.servers.nodes import RunningServers
+    from pyritemq.conformance.setup import Setup
+
+LOCAL = "127.0.0.1"
+
+
+class MutantServer(PyriteServer):
+    """Clients meet proxies; brokers meet their name server without one."""
+
+    def __init__(self, mutation: Mutation) -> None:
+        self.kind = f"mutant-{mutation.family}"
+        self._mutation = mutation
+        self._proxies: list[Proxy] = []
+        self._direct: list[str] = []
+
+    def namesrv(self, folder: Path, host: str) -> Node:
+        inner, outer = free_port(), free_port()
+        command = [*pyritemq_command(), "namesrv", "--port", str(inner)]
+        self._direct.append(f"{host}:{inner}")
+        self._proxy(outer, inner)
+        return Node(
+            "namesrv",
+            f"{host}:{outer}",
+            lambda: Child("namesrv", command, folder=folder),
+            java.NAMESRV_READY,
+        )
+
+    def broker(self, folder: Path, name: str, namesrv: str, host: str, setup: Setup) -> Node:
+        inner, outer = free_broker_port(), free_broker_port()
+        conf = java.write_properties(folder / "broker.conf", setup.settings())
+        command = [*pyritemq_command(), "broker", "--namesrv", ";".join(self._direct)]
+        command += ["--port", str(inner), "--advertise", f"{host}:{outer}", "--name", name]
+        command += ["--store", str(folder / "store"), "--config", str(conf)]
+        self._proxy(outer, inner)
+        if not self._mutation.no_vip:
+            self._proxy(outer - 2, inner - 2)
+
+        def launch() -> ServerProcess:
+            if self._mutation.wipes:
+                shutil.rmtree(folder / "store", ignore_errors=True)
+            return Child(name, command, folder=folder)
+
+        return Node(name, f"{host}:{outer}", launch, java.BROKER_READY)
+
+    @contextmanager
+    def started(self, folder: Path, setup: Setup, host: str) -> Iterator[RunningServers]:
+        try:
+            with super().started(folder, setup, host) as running:
+                yield running
+        finally:
+            for proxy in self._proxies:
+                proxy.close()
+
+    def _proxy(self, outer: int, inner: int) -> None:
+        self._proxies.append(Proxy(outer, (LOCAL, inner), Mutant(self._mutation)))
