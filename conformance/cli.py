@@ -6,15 +6,26 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pyritemq.conformance import catalogue, html_report, launchers, mutants, pages, reports
+from pyritemq.conformance import (
+    catalogue,
+    html_report,
+    launchers,
+    mutants,
+    pages,
+    recording,
+    replay,
+    reports,
+)
 from pyritemq.conformance.jars import JarsMissingError, jar_folder
 from pyritemq.conformance.mutations import MUTATIONS
+from pyritemq.conformance.recording import Recorder
 from pyritemq.conformance.results import FAILED, Result, Run
 from pyritemq.conformance.runner import SIDE_BY_SIDE, Runner
 from pyritemq.conformance.servers.nodes import (
@@ -23,6 +34,8 @@ from pyritemq.conformance.servers.nodes import (
     PyriteServer,
     RocketServer,
 )
+from pyritemq.conformance.servers.proxied import ProxiedServer
+from pyritemq.conformance.setup import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,6 +170,49 @@ def run_mutants(only: str, untouched: bool) -> None:
     wrong = judge(verdicts)
     click.echo("\n".join([f"{len(verdicts)} families, {len(wrong)} wrong", *wrong]))
     sys.exit(1 if wrong else 0)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--only", default="SEND,PULL,OFFSET,FRAME", show_default=True, help="As for run.")
+def record(file: Path, only: str) -> None:
+    """Run cases against PyriteMQ and record what their clients ask."""
+    cases = [one for one in _selected(only, core=False) if one.setup == PLAIN and not one.alone]
+    recorder = Recorder()
+    server = ProxiedServer("pyritemq", recorder.judge)
+    with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
+        place = _launcher("local", Path(folder))
+        try:
+            Runner(server, place, say=_Progress(len(cases)), side_by_side=1).run(
+                cases, [launchers.JAVA_CLIENTS[0]]
+            )
+        finally:
+            place.close()
+    exchanges = recorder.exchanges()
+    recording.write(file, exchanges, server.addresses)
+    click.echo(f"{len(exchanges)} exchanges in {file}")
+
+
+@main.command("replay")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def replay_file(file: Path) -> None:
+    """Replay a recording to PyriteMQ and to the real RocketMQ, and compare every reply."""
+    try:
+        exchanges, addresses = recording.read(file)
+    except recording.RecordingError as error:
+        raise click.ClickException(str(error)) from error
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyritemq-replay-")))
+        targets = []
+        for server in (PyriteServer(), RocketServer()):
+            running = stack.enter_context(server.started(folder / server.kind, PLAIN, "127.0.0.1"))
+            nodes = {node.name: node.address for node in (*running.namesrvs, *running.brokers)}
+            targets.append(replay.Target(server.kind, nodes))
+        compared, differences = replay.replay(exchanges, addresses, targets[0], targets[1])
+    for difference in differences:
+        click.echo(difference.words())
+    click.echo(f"{compared} replies compared, {len(differences)} fields differ")
+    sys.exit(1 if differences else 0)
 
 
 @main.command()

@@ -11,7 +11,7 @@ from pyritemq.conformance.catalogue import CLIENT
 from pyritemq.conformance.mutations import MUTATIONS, Mutation
 from pyritemq.conformance.results import FAILED, PASSED
 from pyritemq.conformance.runner import Runner
-from pyritemq.conformance.servers.mutant import MutantServer
+from pyritemq.conformance.servers.proxied import MutantServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""PyriteMQ behind proxies that break it in one way."""
+"""PyriteMQ behind proxies: to record what is said to it, or to break it in one way."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pyritemq.conformance.servers.cluster import pyritemq_command
 from pyritemq.conformance.servers.nodes import Node, PyriteServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from pyritemq.conformance.proxy import Judge
     from pyritemq.conformance.servers.java import ServerProcess
     from pyritemq.conformance.servers.nodes import RunningServers
     from pyritemq.conformance.setup import Setup
@@ -24,12 +25,18 @@ if TYPE_CHECKING:
 LOCAL = "127.0.0.1"
 
 
-class MutantServer(PyriteServer):
+class ProxiedServer(PyriteServer):
     """Clients meet proxies; brokers meet their name server without one."""
 
-    def __init__(self, mutation: Mutation) -> None:
-        self.kind = f"mutant-{mutation.family}"
-        self._mutation = mutation
+    vip = True
+    wipes = False
+    """Whether a broker that starts again has lost its store."""
+
+    def __init__(self, kind: str, judge: Callable[[str], Judge]) -> None:
+        self.kind = kind
+        self.addresses: dict[str, str] = {}
+        """Of the nodes that were started, by name, as clients see them."""
+        self._judge = judge
         self._proxies: list[Proxy] = []
         self._direct: list[str] = []
 
@@ -37,7 +44,8 @@ class MutantServer(PyriteServer):
         inner, outer = free_port(), free_port()
         command = [*pyritemq_command(), "namesrv", "--port", str(inner)]
         self._direct.append(f"{host}:{inner}")
-        self._proxy(outer, inner)
+        self._proxy("namesrv", outer, inner)
+        self.addresses["namesrv"] = f"{host}:{outer}"
         return Node(
             "namesrv",
             f"{host}:{outer}",
@@ -51,12 +59,13 @@ class MutantServer(PyriteServer):
         command = [*pyritemq_command(), "broker", "--namesrv", ";".join(self._direct)]
         command += ["--port", str(inner), "--advertise", f"{host}:{outer}", "--name", name]
         command += ["--store", str(folder / "store"), "--config", str(conf)]
-        self._proxy(outer, inner)
-        if not self._mutation.no_vip:
-            self._proxy(outer - 2, inner - 2)
+        self._proxy(name, outer, inner)
+        self.addresses[name] = f"{host}:{outer}"
+        if self.vip:
+            self._proxy(name, outer - 2, inner - 2)
 
         def launch() -> ServerProcess:
-            if self._mutation.wipes:
+            if self.wipes:
                 shutil.rmtree(folder / "store", ignore_errors=True)
             return Child(name, command, folder=folder)
 
@@ -71,5 +80,14 @@ class MutantServer(PyriteServer):
             for proxy in self._proxies:
                 proxy.close()
 
-    def _proxy(self, outer: int, inner: int) -> None:
-        self._proxies.append(Proxy(outer, (LOCAL, inner), Mutant(self._mutation)))
+    def _proxy(self, name: str, outer: int, inner: int) -> None:
+        self._proxies.append(Proxy(outer, (LOCAL, inner), self._judge(name)))
+
+
+class MutantServer(ProxiedServer):
+    """Broken in one way."""
+
+    def __init__(self, mutation: Mutation) -> None:
+        super().__init__(f"mutant-{mutation.family}", lambda name: Mutant(mutation))
+        self.vip = not mutation.no_vip
+        self.wipes = mutation.wipes
