@@ -291,4 +291,16 @@ MUTATIONS = (
         reply=_on((R.GET_MAX_OFFSET,), _added("offset", 1)),
     ),
     Mutation("VIP", "nobody listens on the VIP port", "VIP-003", no_vip=True),
+    Mutation(
+        "EXAMPLE",
+        "sends are refused",
+        "EXAMPLE-006",
+        reply=_on(SENDS, _as(SYSTEM_ERROR)),
+    ),
+    Mutation(
+        "BENCH",
+        "every topic is empty",
+        "BENCH-001",
+        reply=_on((R.GET_MAX_OFFSET,), _set("offset", "0")),
+    ),
 )
