@@ -57,9 +57,15 @@ class BrokerConfig(
         return [part.strip() for part in (self.namesrv_addr or "").split(";") if part.strip()]
 
     @property
-    def commit_log_dir(self) -> str:
-        """storePathCommitLog, or its place under storePathRootDir."""
-        return self.store_path_commit_log or f"{self.store_path_root_dir}/commitlog"
+    def commit_log_dirs(self) -> list[str]:
+        """storePathCommitLog, one folder or several, or its place under storePathRootDir."""
+        text = self.store_path_commit_log or f"{self.store_path_root_dir}/commitlog"
+        return _split_paths(text)
+
+    @property
+    def read_only_commit_log_dirs(self) -> list[str]:
+        """readOnlyCommitLogStorePaths: folders whose files are read, and which get no new ones."""
+        return _split_paths(self.read_only_commit_log_store_paths or "")
 
     @property
     def consume_queue_file_size(self) -> int:
@@ -88,3 +94,8 @@ class BrokerConfig(
                 raise ConfigError(
                     f"{source}: namesrvAddr={self.namesrv_addr} must be host:port;host:port …"
                 )
+
+
+def _split_paths(text: str) -> list[str]:
+    """Folders that a comma parts (MixAll.MULTI_PATH_SPLITTER), each once."""
+    return [*dict.fromkeys(part.strip() for part in text.split(",") if part.strip())]

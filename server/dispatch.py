@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyritemq.server.connection import Channel
+    from pyritemq.server.latencies import RequestLatencies
 
 ONEWAY_FLAG = 2
 RESPONSE_FLAG = 1
@@ -39,6 +40,7 @@ class Dispatcher(Generic[ServiceT]):
         channel_closed: Callable[[Channel], None],
     ) -> None:
         self.service = service  # replaced only while every lane is paused
+        self.latencies: RequestLatencies | None = None
         self._handlers = registry.table()
         used = {handler.lane for handler in self._handlers.values()} | {Lane.CLIENT}
         self.lanes = {
@@ -122,6 +124,12 @@ class Dispatcher(Generic[ServiceT]):
             reply = reply_to_failure(request, error)
         if reply is not None:
             outbox.add_reply(request, reply)
+            if self.latencies is not None:
+                command, now_ns = request.command, time.monotonic_ns()
+                ms = (now_ns - request.received_ns) // 1_000_000
+                self.latencies.observe(
+                    command.code, reply.code, ms, oneway=command.is_oneway, times=1
+                )
 
     def _run_batch(
         self,
@@ -137,6 +145,8 @@ class Dispatcher(Generic[ServiceT]):
             for request in requests:
                 outbox.add_reply(request, reply_to_failure(request, error))
             return
+        if self.latencies is not None:
+            self.latencies.observe_batch(requests, replies, time.monotonic_ns())
         if outbox.chunks:
             for channel, chunks in replies.chunks.items():
                 outbox.add(channel, *chunks)

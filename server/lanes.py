@@ -53,10 +53,13 @@ Buffer = bytes | memoryview
 class Outbox:
     """What one drain has to say, by connection; filled and sent on a lane."""
 
-    __slots__ = ("chunks",)
+    __slots__ = ("chunks", "codes", "successes")
 
     def __init__(self) -> None:
         self.chunks: dict[Channel, list[Buffer]] = {}
+        # For the metrics: replies by request and response code, and those that a batch counted.
+        self.codes: dict[tuple[int, int], int] = {}
+        self.successes = 0
 
     def add(self, channel: Channel, *buffers: Buffer) -> None:
         """Queue one frame (or its parts in order) for a connection."""
@@ -68,6 +71,8 @@ class Outbox:
 
     def add_reply(self, request: Request[Any], reply: Command) -> None:
         """Queue a reply unless the request was one-way."""
+        key = request.command.code, reply.code
+        self.codes[key] = self.codes.get(key, 0) + 1
         if not request.command.is_oneway:
             self.add(request.channel, reply.encode())
 

@@ -22,11 +22,10 @@ import pyritemq.server.namesrv.processors  # noqa: F401 - both fill the registri
 from pyritemq.server.broker.broker import Broker
 from pyritemq.server.clock import SystemClock
 from pyritemq.server.host import resolve
-from pyritemq.server.http import serve_http
 from pyritemq.server.lanes import Lane
 from pyritemq.server.listener import AddressInUse, bind
 from pyritemq.server.namesrv.namesrv import NameServer
-from pyritemq.server.operations import Operations
+from pyritemq.server.operations import Operations, open_port, serve_operations, wanted_port
 from pyritemq.server.registry import broker_handlers, namesrv_handlers
 from pyritemq.server.remoting_server import FRAME_MAX_BYTES, RemotingServer
 from pyritemq.server.reset import ResetRefused, start_over
@@ -304,13 +303,13 @@ async def _serve_one(
     options: Options,
     signalled: Signalled,
 ) -> None:
-    port = _operations_socket(options, broker_config)
+    port = open_port(broker_config, options.metrics_port)
     namesrv = RunningNamesrv(namesrv_config, frame_max=options.frame_max)
     broker_config.namesrv_addr = namesrv.address
     broker = RunningBroker(broker_config, advertise=options.advertise, frame_max=options.frame_max)
     operations = Operations(namesrv=namesrv, broker=broker, allow_reset=options.allow_reset)
     async with trio.open_nursery() as nursery:
-        _serve_operations(nursery, port, operations)
+        serve_operations(nursery, port, operations)
         await nursery.start(namesrv.run)
         namesrv.announce()
         await nursery.start(broker.run)
@@ -324,10 +323,10 @@ async def _serve_one(
 
 
 async def _serve_namesrv(config: NamesrvConfig, options: Options, signalled: Signalled) -> None:
-    port = _operations_socket(options, config)
+    port = open_port(config, options.metrics_port)
     namesrv = RunningNamesrv(config, frame_max=options.frame_max)
     async with trio.open_nursery() as nursery:
-        _serve_operations(nursery, port, Operations(namesrv=namesrv))
+        serve_operations(nursery, port, Operations(namesrv=namesrv))
         await nursery.start(namesrv.run)
         namesrv.announce()
         await signalled()
@@ -337,11 +336,11 @@ async def _serve_namesrv(config: NamesrvConfig, options: Options, signalled: Sig
 
 
 async def _serve_broker(config: BrokerConfig, options: Options, signalled: Signalled) -> None:
-    port = _operations_socket(options, config)
+    port = open_port(config, options.metrics_port)
     broker = RunningBroker(config, advertise=options.advertise, frame_max=options.frame_max)
     async with trio.open_nursery() as nursery:
         operations = Operations(broker=broker, allow_reset=options.allow_reset)
-        _serve_operations(nursery, port, operations)
+        serve_operations(nursery, port, operations)
         await nursery.start(broker.run)
         broker.announce()
         await signalled()
@@ -357,11 +356,11 @@ async def _serve_many(
     signalled: Signalled,
 ) -> None:
     """A name server here and each broker in a process of its own, operations ports likewise."""
-    port = _operations_socket(options, namesrv_config)
+    port = open_port(namesrv_config, options.metrics_port)
     namesrv = RunningNamesrv(namesrv_config, frame_max=options.frame_max)
     brokers = BrokerProcesses()
     async with trio.open_nursery() as nursery:
-        _serve_operations(nursery, port, Operations(namesrv=namesrv))
+        serve_operations(nursery, port, Operations(namesrv=namesrv))
         await nursery.start(namesrv.run)
         namesrv.announce()
         async with trio.open_nursery() as children:
@@ -374,22 +373,6 @@ async def _serve_many(
         nursery.cancel_scope.cancel()
     if brokers.failure is not None:
         raise brokers.failure
-
-
-def _operations_socket(
-    options: Options, config: BrokerConfig | NamesrvConfig
-) -> socket.socket | None:
-    """Bound before anything else happens, so that a port in use is one sentence."""
-    return None if options.metrics_port is None else bind(config.bind_address, options.metrics_port)
-
-
-def _serve_operations(
-    nursery: trio.Nursery, port: socket.socket | None, operations: Operations
-) -> None:
-    if port is not None:
-        nursery.start_soon(serve_http, port, operations.answer)
-        host, number = port.getsockname()[:2]
-        click.echo(f"The operations port is {host}:{number}")
 
 
 async def _until_signal(serve: Callable[[Signalled], Awaitable[None]]) -> None:
@@ -450,10 +433,11 @@ def _broker_command(
     command += ["--log-level", options.log_level, "--frame-max", str(options.frame_max)]
     if options.config_path is not None:
         command += ["-c", options.config_path]
-    if options.metrics_port is not None:
-        # The name server has the port that was asked for, the brokers those after it.
-        metrics_port = options.metrics_port + 1 + index if options.metrics_port else 0
-        command += ["--metrics-port", str(metrics_port)]
+    metrics_port = wanted_port(config, options.metrics_port)
+    if metrics_port is not None:
+        # The name server has the port that was asked for, if one was, the brokers those after it.
+        step = index if options.metrics_port is None else index + 1
+        command += ["--metrics-port", str(metrics_port and metrics_port + step)]
     if options.allow_reset:
         command += ["--allow-reset"]
     if options.advertise is not None:

@@ -10,28 +10,76 @@ Runs on the loop; numbers are read when they are asked for, in a thread, and cos
 
 from __future__ import annotations
 
+import logging
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+import click
 import orjson
 import trio
 
-from pyritemq.server.http import JSON, HttpReply, HttpRequest
+from pyritemq.compat.broker_conf import BrokerConfig
+from pyritemq.compat.namesrv_conf import NamesrvConfig
+from pyritemq.server.http import JSON, HttpReply, HttpRequest, serve_http
 from pyritemq.server.lanes import Lane
-from pyritemq.server.metrics import CONTENT_TYPE, render_lanes
+from pyritemq.server.latencies import RequestLatencies
+from pyritemq.server.listener import bind
+from pyritemq.server.metrics.lanes import lane_families
+from pyritemq.server.metrics.process import process_families
+from pyritemq.server.metrics.rocketmq import broker_families
+from pyritemq.server.metrics.store import own_families
+from pyritemq.server.metrics.text import CONTENT_TYPE, render
 from pyritemq.server.reset import ResetRefused
 from pyritemq.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from pyritemq.server.lanes import LanePool
     from pyritemq.server.lifecycle import RunningBroker, RunningNamesrv
+    from pyritemq.server.metrics.text import Family
 
     Endpoint = Callable[[], Awaitable[HttpReply]]
 
+logger = logging.getLogger(__name__)
+
 READERS = ("GET", "HEAD")
+PROMETHEUS, NO_EXPORTER = "PROM", "DISABLE"
+
+
+def wanted_port(config: BrokerConfig | NamesrvConfig, asked: int | None) -> int | None:
+    """The port that was asked for, or what a broker's metricsExporterType says; None for none."""
+    if asked is not None or isinstance(config, NamesrvConfig):
+        return asked
+    if config.metrics_exporter_type == PROMETHEUS:
+        return config.metrics_prom_exporter_port
+    if config.metrics_exporter_type != NO_EXPORTER:
+        logger.warning("metricsExporterType ignored reason=only PROM is there")
+    return None
+
+
+def open_port(config: BrokerConfig | NamesrvConfig, asked: int | None) -> socket.socket | None:
+    """The listening socket: bound before anything else happens, so that a port in use is one
+    sentence.  Raises AddressInUse."""
+    port = wanted_port(config, asked)
+    if port is None:
+        return None
+    host = config.bind_address
+    if asked is None and isinstance(config, BrokerConfig):
+        host = config.metrics_prom_exporter_host or host
+    return bind(host, port)
+
+
+def serve_operations(
+    nursery: trio.Nursery, port: socket.socket | None, operations: Operations
+) -> None:
+    """Serve in the background, if there is a port."""
+    if port is not None:
+        nursery.start_soon(serve_http, port, operations.answer)
+        host, number = port.getsockname()[:2]
+        click.echo(f"The operations port is {host}:{number}")
 
 
 class Operations:
@@ -48,8 +96,11 @@ class Operations:
         self._broker = broker
         self._allow_reset = allow_reset
         self._reset_failure: str | None = None
+        if broker is not None and broker.config.enable_remoting_metrics:
+            broker.server.dispatcher.latencies = RequestLatencies()
         self._endpoints: Mapping[str, tuple[tuple[str, ...], Endpoint]] = {
             "/metrics": (READERS, self._metrics),
+            "/": (READERS, self._metrics),  # RocketMQ's endpoint answers here, too
             "/healthz": (READERS, self._healthz),
             "/readyz": (READERS, self._readyz),
             "/reset": (("POST",), self._reset),
@@ -76,7 +127,15 @@ class Operations:
         return HttpReply(HTTPStatus.OK, text, CONTENT_TYPE)
 
     def _render(self) -> str:
-        return render_lanes(self._lanes())
+        return render(self._families())
+
+    def _families(self) -> Iterator[Family]:
+        if self._broker is not None:
+            broker = self._broker.broker
+            yield from broker_families(broker, self._broker.server.dispatcher.latencies)
+            yield from own_families(broker)
+        yield from lane_families(self._lanes())
+        yield from process_families()
 
     def _lanes(self) -> dict[str, dict[Lane, LanePool]]:
         services = {"namesrv": self._namesrv, "broker": self._broker}

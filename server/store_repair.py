@@ -106,9 +106,11 @@ class Repair:
         paths = log_paths(self._config)
         if not paths:
             return []
+        known = {path.name: path for path in paths}
         files: list[MappedFile] = []
         for start in range(int(paths[0].name), int(paths[-1].name) + size, size):
-            path = self._config.commit_log_dir / file_name(start)
+            name = file_name(start)
+            path = known.get(name, self._config.commit_log_dir / name)
             is_there = path.exists()
             found = path.stat().st_size if is_there else 0
             if found > size:

@@ -82,10 +82,12 @@ def guess_sizes(config: StoreConfig) -> None:
 
 def log_paths(config: StoreConfig) -> list[Path]:
     """The CommitLog's files in their order. Raises StoreUnusableError if there is no CommitLog."""
-    folder = config.commit_log_dir
-    if not folder.is_dir():
+    folders = [folder for folder in config.commit_log_dirs if folder.is_dir()]
+    if not folders:
+        folder = config.commit_log_dir
         raise StoreUnusableError(f"{config.root} holds no store: there is no folder {folder}")
-    return sorted(path for path in folder.iterdir() if is_file_name(path.name))
+    paths = [path for folder in folders for path in folder.iterdir() if is_file_name(path.name)]
+    return sorted(paths, key=lambda path: path.name)
 
 
 @dataclass(slots=True)

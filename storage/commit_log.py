@@ -5,6 +5,8 @@ on any lane see bytes only below max_offset, which is replaced after the bytes a
 mapping shows the same pages that a write filled, so a reader finds all that max_offset promises.
 """
 
+import threading
+from time import perf_counter_ns
 from typing import NamedTuple
 
 from pyritemq.storage.config import StoreConfig
@@ -30,18 +32,38 @@ class LastRecord(NamedTuple):
     store_timestamp: int
 
 
+class SyncCounts:
+    """How often the CommitLog was synced and how long that took; flusher and send lane count."""
+
+    __slots__ = ("_lock", "elapsed_ns", "times")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.times = 0
+        self.elapsed_ns = 0
+
+    def add(self, elapsed_ns: int) -> None:
+        with self._lock:
+            self.times += 1
+            self.elapsed_ns += elapsed_ns
+
+
 class CommitLog:
     """The files, the published end, and how far the disk has it."""
 
-    __slots__ = ("_end", "files", "flushed_where", "last", "max_offset")
+    __slots__ = ("_end", "files", "flushed_where", "last", "max_offset", "syncs")
 
     def __init__(self, disk: Disk, config: StoreConfig) -> None:
         self.files = MappedFileQueue(
-            disk, config.commit_log_dir, file_size=config.commit_log_file_size
+            disk,
+            config.commit_log_write_dirs,
+            file_size=config.commit_log_file_size,
+            read_only=config.commit_log_read_only_paths,
         )
         self.max_offset = 0  # published: bytes below it are complete
         self.flushed_where = 0  # durable: bytes below it survive power loss; never too high
         self.last = LastRecord(0, 0)  # replaced after the queues' ends: what it names is derived
+        self.syncs = SyncCounts()
         self._end = 0  # the writer's own end, ahead of max_offset within a batch
 
     @property
@@ -92,10 +114,12 @@ class CommitLog:
         flushed = self.flushed_where
         if target <= flushed:
             return
+        started_ns = perf_counter_ns()
         for file in self.files.files:
             if file.end_offset > flushed and file.from_offset < target:
                 file.sync()
         self.flushed_where = target
+        self.syncs.add(perf_counter_ns() - started_ns)
 
     # -- readers ------------------------------------------------------------------------------
 

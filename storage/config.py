@@ -24,7 +24,8 @@ class StoreConfig:
     """Where the store lies, how large its files are, when it syncs, and what it refuses."""
 
     root: Path
-    commit_log_path: Path | None = None  # storePathCommitLog; None: root/commitlog
+    commit_log_paths: tuple[Path, ...] = ()  # storePathCommitLog; none: root/commitlog
+    commit_log_read_only_paths: tuple[Path, ...] = ()  # readOnlyCommitLogStorePaths
     commit_log_file_size: int = 1 << 30  # mappedFileSizeCommitLog
     consume_queue_file_units: int = 300_000  # mappedFileSizeConsumeQueue / 20
 
@@ -70,7 +71,20 @@ class StoreConfig:
 
     @property
     def commit_log_dir(self) -> Path:
-        return self.commit_log_path or self.root / "commitlog"
+        """The CommitLog's folder, or the first of several."""
+        return (*self.commit_log_paths, self.root / "commitlog")[0]
+
+    @property
+    def commit_log_write_dirs(self) -> tuple[Path, ...]:
+        """Where new files of the CommitLog may go."""
+        read_only = set(self.commit_log_read_only_paths)
+        paths = self.commit_log_paths or (self.root / "commitlog",)
+        return tuple(sorted(set(paths) - read_only, key=str))
+
+    @property
+    def commit_log_dirs(self) -> tuple[Path, ...]:
+        """Wherever files of the CommitLog may lie."""
+        return tuple(dict.fromkeys((*self.commit_log_write_dirs, *self.commit_log_read_only_paths)))
 
     @property
     def consume_queue_dir(self) -> Path:

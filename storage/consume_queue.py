@@ -203,6 +203,11 @@ class ConsumeQueue:
         file = self._files.open(self.file_path(offset))
         return file.read_at(offset % self.file_units * UNIT_SIZE, count * UNIT_SIZE)
 
+    @property
+    def is_expired(self) -> bool:
+        """Whether it had messages, and none of them is left."""
+        return 0 < self.max_offset == self.min_offset
+
     def unit(self, offset: int) -> tuple[int, int, int] | None:
         """(phy offset, size, tags code) of one unit, or None outside the queue."""
         if not self.min_offset <= offset < self.max_offset:

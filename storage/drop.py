@@ -42,7 +42,13 @@ def delete_dropped(folders: list[Path]) -> None:
 
 def _folders(config: StoreConfig) -> tuple[Path, ...]:
     timer_log = config.root / TIMER_LOG
-    return (config.consume_queue_dir, config.commit_log_dir, config.index_dir, timer_log)
+    return (
+        config.consume_queue_dir,
+        config.consume_queue_ext_dir,
+        *config.commit_log_dirs,
+        config.index_dir,
+        timer_log,
+    )
 
 
 def _set_aside(folder: Path) -> list[Path]:

@@ -142,7 +142,7 @@ class Expiry:
 
     def _look_at_disk(self) -> Space:
         config = self._config
-        log_ratio = self._disk.used_ratio(config.commit_log_dir)
+        log_ratio = self._look_at_log_folders()
         queues_ratio = self._disk.used_ratio(config.root)
         space = judge_space(log_ratio, queues_ratio, levels(config))
         if space.is_full is not None and space.is_full != self.is_disk_full:
@@ -156,6 +156,17 @@ class Expiry:
                 levels(config).warning,
             )
         return space
+
+    def _look_at_log_folders(self) -> float:
+        """The use of the emptiest disk counts; new files keep away from those that are too full."""
+        folders = self._config.commit_log_write_dirs
+        ratios = {folder: self._disk.used_ratio(folder) for folder in folders}
+        limit = levels(self._config).clean_forcibly
+        full = frozenset(folder for folder, ratio in ratios.items() if ratio > limit)
+        if full != self._log.files.full_folders:
+            _log.warning("CommitLog folders nearly full: %s", ", ".join(map(str, full)) or "none")
+            self._log.files.full_folders = full
+        return min(ratios.values())
 
     # -- the CommitLog ------------------------------------------------------------------------
 

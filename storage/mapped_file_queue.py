@@ -1,11 +1,15 @@
 """A run of equally large files that together are one address space: the files of the CommitLog.
 
+They may lie in several folders, which usually means on several disks: a new file goes to them in
+turn, and not to one that is nearly full while another is not (Java: MultiPathMappedFileQueue).
+
 The send lane rolls to the next file; a background thread prepares that file ahead (prepare_next),
 so that the roll is a hand-over. Readers take the tuple of files once and look up in it: it is
 replaced whole, never changed.
 """
 
 import threading
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,29 +19,60 @@ from pyritemq.storage.mapped_file import MappedFile, is_file_name
 
 
 class MappedFileQueue:
-    """The files of one folder in the order of their offsets, without gaps."""
+    """The files in the order of their offsets, without gaps."""
 
-    __slots__ = ("_disk", "_folder", "_next", "_roll_lock", "file_size", "files")
+    __slots__ = (
+        "_disk",
+        "_folders",
+        "_next",
+        "_read_only",
+        "_roll_lock",
+        "file_size",
+        "files",
+        "full_folders",
+    )
 
-    def __init__(self, disk: Disk, folder: Path, *, file_size: int) -> None:
+    def __init__(
+        self, disk: Disk, folders: Sequence[Path], *, file_size: int, read_only: Sequence[Path] = ()
+    ) -> None:
+        """New files go to the folders; those in the others are read, and expire."""
         self._disk = disk
-        self._folder = folder
+        self._folders = sorted(folders, key=str)  # by which Java finds a file's folder as well
+        self._read_only = read_only
+        self.full_folders: frozenset[Path] = frozenset()  # replaced whole by who looks at disks
         self.file_size = file_size
         self.files: tuple[MappedFile, ...] = ()
         self._next: MappedFile | None = None
         self._roll_lock = threading.Lock()  # a roll may meet a preparation that is under way
 
     def load(self) -> None:
-        """Open what lies in the folder. Raises a StorageError that names the file."""
-        self._disk.make_dirs(self._folder)
-        names = [name for name in self._disk.names(self._folder) if is_file_name(name)]
+        """Open what lies in the folders. Raises a StorageError that names the file."""
+        if not self._folders:
+            raise StoreUnusableError("readOnlyCommitLogStorePaths leaves no folder for new files")
+        for folder in self._folders:
+            self._disk.make_dirs(folder)
+        paths = self._paths()
         files: list[MappedFile] = []
-        for name in names:
-            file = self._load_file(self._folder / name, is_last=name == names[-1])
+        for path in paths:
+            file = self._load_file(path, is_last=path == paths[-1])
             if file is not None:
                 files.append(file)
         _check_adjacent(files)
         self.files = tuple(files)
+
+    def _paths(self) -> list[Path]:
+        paths: dict[str, Path] = {}
+        for folder in dict.fromkeys((*self._folders, *self._read_only)):
+            for name in self._disk.names(folder):
+                if not is_file_name(name):
+                    continue
+                if name in paths:
+                    raise StoreUnusableError(
+                        f"the file {name} lies in {paths[name].parent} and in {folder}: "
+                        "only one of the two can be the right one"
+                    )
+                paths[name] = folder / name
+        return [paths[name] for name in sorted(paths)]
 
     def _load_file(self, path: Path, *, is_last: bool) -> MappedFile | None:
         file = self._disk.open(path)
@@ -127,9 +162,10 @@ class MappedFileQueue:
             keep[-1].zero_from(offset - keep[-1].from_offset)
 
     def _create(self, from_offset: int) -> MappedFile:
-        return MappedFile.create(
-            self._disk, self._folder, from_offset=from_offset, size=self.file_size
-        )
+        folders = [folder for folder in self._folders if folder not in self.full_folders]
+        folders = folders or self._folders
+        folder = folders[from_offset // self.file_size % len(folders)]
+        return MappedFile.create(self._disk, folder, from_offset=from_offset, size=self.file_size)
 
 
 def _check_adjacent(files: list[MappedFile]) -> None:

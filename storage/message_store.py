@@ -247,6 +247,12 @@ class MessageStore:
         """Store timestamp of the queue's first message, or -1."""
         return self.store_time_at(topic, queue_id, self.min_offset(topic, queue_id))
 
+    def earliest_time(self) -> int:
+        """When the CommitLog's first record was stored; -1 if there is none."""
+        start = self.min_phy_offset
+        record = self.record_at(start)
+        return -1 if record is None else self.commit_log.store_timestamp(start, len(record))
+
     def record_at(self, phy_offset: int) -> memoryview | None:
         """The record at a CommitLog offset, if there is one."""
         return self.commit_log.record(phy_offset)
@@ -283,6 +289,22 @@ class MessageStore:
             self._persist_queues()
             self._deletions.end()
         return len(found)
+
+    def delete_expired_queues(self, *, keep: Callable[[str], bool]) -> int:
+        """Delete the queues whose messages have all expired; how many there were.
+
+        As in Java such a queue starts at offset 0 again. Those of topics to keep stay.
+        """
+        self.queues.expire(self.commit_log.min_offset)
+        expired = {key for key in self.queues.wholly_expired(None) if not keep(key[0].decode())}
+        if not expired:
+            return 0
+        with self._append_lock:
+            with self._flush_lock:
+                expired &= self.queues.wholly_expired(expired)  # sends went on meanwhile
+                self.queues.delete(expired)
+            self._persist_queues()
+        return len(expired)
 
     def topics(self) -> set[str]:
         """Topics that have a queue."""

@@ -8,6 +8,7 @@ read (find). The flusher takes the queues that were written to from `dirty`.
 import logging
 import threading
 from collections import deque
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,18 +118,29 @@ class QueueTable:
         """
         with self._lock:
             keys = {key for key in self._on_disk | self.queues.keys() if key[0] == topic}
+        self.delete(keys)
+        return bool(keys)
+
+    def delete(self, keys: Collection[QueueKey]) -> None:
+        """Delete these queues and their files, on the same terms."""
+        with self._lock:
             opened = {queue for key in keys if (queue := self.queues.pop(key, None))}
-            self._on_disk -= keys
+            self._on_disk -= set(keys)
         for key in keys:
             self.known_ends.pop(key, None)
             self._delete_folder(self._make(*key).folder)
             if self.exts is not None:
                 self.exts.discard(key)
-        self._disk.remove_dir(self._folder / topic.decode())
+        for topic in {topic for topic, _ in keys}:
+            self._disk.remove_dir(self._folder / topic.decode())
         self.dirty = deque(queue for queue in self.dirty if queue not in opened)
         for queue in opened:
             self._unsynced.pop(queue, None)
-        return bool(keys)
+
+    def wholly_expired(self, among: Collection[QueueKey] | None) -> set[QueueKey]:
+        """Queues that had messages and have none any more; opens each, without `among` all."""
+        found = ((key, self.find(*key)) for key in (self.all_keys() if among is None else among))
+        return {key for key, queue in found if queue is not None and queue.is_expired}
 
     def _delete_folder(self, folder: Path) -> None:
         for name in self._disk.names(folder):

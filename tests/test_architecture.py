@@ -30,6 +30,9 @@ THIRD_PARTY = {
     "conformance": {"testcontainers", "pytest", "click", "yaml"},
 }
 
+FOR_TESTS = {"pytest", "testcontainers"}
+"""What `pyritemq.testing` hooks into, and only it: a server installs without them."""
+
 # The outside world, by room: sans-IO rooms have none of it, storage has files but no network.
 BANNED = {
     "protocol": {"socket", "threading", "time", "os", "pathlib", "logging", "random", "secrets"},
@@ -76,7 +79,23 @@ def test_a_room_uses_only_its_own_dependencies(room):
         f"{path.relative_to(ROOT)} imports {module}"
         for path in by_room(room)
         for module in imported_modules(path)
-        if (top := module.split(".")[0]) in known and top not in THIRD_PARTY[room]
+        if (top := module.split(".")[0]) in known
+        and top not in THIRD_PARTY[room]
+        and not (top in FOR_TESTS and is_for_tests(path))
+    ]
+    assert wrong == []
+
+
+def is_for_tests(path):
+    return path.is_relative_to(ROOT / "server" / "testing")
+
+
+def test_a_server_never_needs_what_is_for_tests():
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in by_room("server")
+        for module in imported_modules(path)
+        if not is_for_tests(path) and module.startswith("pyritemq.server.testing")
     ]
     assert wrong == []
 
@@ -105,4 +124,4 @@ def test_sans_io_rooms_open_no_files(room):
 
 def test_the_rooms_are_the_folders_that_the_wheel_is_made_of():
     links = {link.name for link in (ROOT / ".editable" / "pyritemq").iterdir()}
-    assert links == set(ROOMS)
+    assert links == set(ROOMS) | {"testing"}  # names of server/testing, made public

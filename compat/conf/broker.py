@@ -133,12 +133,12 @@ class BrokerTable(Settings):
     enable_broadcast_offset_store: Bool = True
     broadcast_offset_expire_second: Long = 120
     broadcast_offset_expire_max_second: Long = 300
-    pop_polling_size: Int = 1024
+    pop_polling_size: Int = key(1024, used=True)
     pop_polling_map_size: Int = 100_000
     pop_polling_map_expire_time_seconds: Int = 600
-    max_pop_polling_size: Long = 100_000
+    max_pop_polling_size: Long = key(100_000, used=True)
     revive_queue_num: Int = key(8, used=True)
-    revive_interval: Long = 1000
+    revive_interval: Long = key(1000, used=True)
     revive_max_slow: Long = 3
     revive_scan_time: Long = 10000
     enable_skip_long_awaiting_ack: Bool = False
@@ -152,13 +152,13 @@ class BrokerTable(Settings):
     enable_pop_batch_ack: Bool = False
     pop_long_polling_force_notify_interval: Long = 800
     enable_notify_before_pop_calculate_lag: Bool = True
-    enable_notify_after_pop_order_lock_release: Bool = True
-    init_pop_offset_by_check_msg_in_mem: Bool = True
-    retrieve_message_from_pop_retry_topic_v1: Bool = True
-    enable_retry_topic_v2: Bool = False
-    pop_from_retry_probability: Int = 20
-    pop_from_retry_probability_for_priority: Int = 0
-    priority_order_asc: Bool = True
+    enable_notify_after_pop_order_lock_release: Bool = key(True, used=True)
+    init_pop_offset_by_check_msg_in_mem: Bool = key(True, used=True)
+    retrieve_message_from_pop_retry_topic_v1: Bool = key(True, used=True)
+    enable_retry_topic_v2: Bool = key(False, used=True)
+    pop_from_retry_probability: Int = key(20, used=True)
+    pop_from_retry_probability_for_priority: Int = key(0, used=True)
+    priority_order_asc: Bool = key(True, used=True)
     pop_consumer_fs_service_init: Bool = key(True, name="popConsumerFSServiceInit")
     pop_consumer_kv_service_log: Bool = key(False, name="popConsumerKVServiceLog")
     pop_consumer_kv_service_init: Bool = key(False, name="popConsumerKVServiceInit")
@@ -167,9 +167,9 @@ class BrokerTable(Settings):
     pop_revive_concurrency: Int = 32
     pop_revive_max_attempt_times: Int = 16
     pop_revive_skip_if_group_absent: Bool = True
-    use_separate_retry_queue: Bool = False
+    use_separate_retry_queue: Bool = key(False, used=True)
     real_time_notify_consumer_change: Bool = True
-    use_message_filter_for_notification: Bool = True
+    use_message_filter_for_notification: Bool = key(True, used=True)
     max_message_filter_num_for_notification: Int = 64
     lite_pull_message_enable: Bool = key(True, used=True)
     sync_broker_member_group_period: Int = 1000
@@ -213,7 +213,7 @@ class BrokerTable(Settings):
     broker_election_priority: Int = 2_147_483_647
     use_static_subscription: Bool = False
     metrics_exporter_type: Str = key(
-        "DISABLE", choices=("DISABLE", "OTLP_GRPC", "PROM", "LOG"), numbered=True
+        "DISABLE", used=True, choices=("DISABLE", "OTLP_GRPC", "PROM", "LOG"), numbered=True
     )
     metrics_otel_cardinality_limit: Int = 50000
     metrics_grpc_exporter_target: Str = ""
@@ -221,19 +221,19 @@ class BrokerTable(Settings):
     metric_grpc_exporter_time_out_in_mills: Long = 3000
     metric_grpc_exporter_interval_in_mills: Long = 60000
     metric_logging_exporter_interval_in_mills: Long = 10000
-    metrics_prom_exporter_port: Int = 5557
-    metrics_prom_exporter_host: Str = ""
-    metrics_label: Str = ""
+    metrics_prom_exporter_port: Int = key(5557, used=True, at_least=0, at_most=65535)
+    metrics_prom_exporter_host: Str = key("", used=True)
+    metrics_label: Str = key("", used=True)
     metrics_export_batch_max_data_points: Int = 1000
     metrics_in_delta: Bool = False
-    enable_remoting_metrics: Bool = True
-    enable_message_store_metrics: Bool = True
+    enable_remoting_metrics: Bool = key(True, used=True)
+    enable_message_store_metrics: Bool = key(True, used=True)
     enable_pop_metrics: Bool = True
-    enable_connection_metrics: Bool = True
-    enable_transaction_metrics: Bool = True
-    enable_stats_metrics: Bool = True
-    enable_request_metrics: Bool = True
-    enable_lag_and_dlq_metrics: Bool = True
+    enable_connection_metrics: Bool = key(True, used=True)
+    enable_transaction_metrics: Bool = key(True, used=True)
+    enable_stats_metrics: Bool = key(True, used=True)
+    enable_request_metrics: Bool = key(True, used=True)
+    enable_lag_and_dlq_metrics: Bool = key(True, used=True)
     channel_expired_timeout: Long = key(120_000, used=True, at_least=0)
     subscription_expired_timeout: Long = 600_000
     estimate_accumulation: Bool = True
@@ -242,7 +242,7 @@ class BrokerTable(Settings):
     cg_cold_read_threshold: Long = key(3_145_728, used=True)
     global_cold_read_threshold: Long = key(104_857_600, used=True)
     fetch_namesrv_addr_interval: Long = 10000
-    pop_response_return_actual_retry_topic: Bool = False
+    pop_response_return_actual_retry_topic: Bool = key(False, used=True)
     enable_single_topic_register: Bool = key(False, used=True)
     enable_mixed_message_type: Bool = key(False, used=True)
     enable_split_registration: Bool = key(False, used=True)
@@ -255,7 +255,9 @@ class BrokerTable(Settings):
     print_channel_groups_min_num: Int = 5
     split_registration_size: Int = key(800, used=True)
     config_black_list: Str = key("configBlackList;brokerConfigPath", used=True)
-    skip_when_ck_re_put_reach_max_times: Bool = key(False, name="skipWhenCKRePutReachMaxTimes")
+    skip_when_ck_re_put_reach_max_times: Bool = key(
+        False, name="skipWhenCKRePutReachMaxTimes", used=True
+    )
     append_ack_async: Bool = False
     append_ck_async: Bool = False
     clear_retry_topic_when_delete_topic: Bool = key(True, used=True)

@@ -29,7 +29,7 @@ class StoreTable(Settings):
     store_path_d_ledger_commit_log: NullableStr = key(None, important=True)
     store_path_epoch_file: NullableStr = key(None, important=True)
     store_path_broker_identity: NullableStr = key(None, important=True)
-    read_only_commit_log_store_paths: NullableStr = None
+    read_only_commit_log_store_paths: NullableStr = key(None, used=True)
     mapped_file_size_commit_log: Int = key(1_073_741_824, used=True, at_least=1)
     compaction_mapped_file_size: Int = 104_857_600
     compaction_cq_mapped_file_size: Int = 10_485_760

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyritemq.server.broker.broker import Broker
+    from pyritemq.server.broker.pop.long_polling import PopLongPolling
     from pyritemq.storage.messages import MessageToStore, PutResult
 
 
@@ -17,6 +18,9 @@ def announce(
     broker: Broker, messages: Sequence[MessageToStore], results: Sequence[PutResult]
 ) -> None:
     """Tell the long-polls of these queues, after the store has published them."""
+    for waiting in broker.pop.waiting:
+        if waiting.anybody_waits:
+            _tell_pops(waiting, messages, results)
     long_polling = broker.long_polling
     if not long_polling.anybody_waits:
         return
@@ -33,3 +37,19 @@ def announce(
     long_polling.announce(
         [Arrival(key, end, frozenset(tags)) for key, (end, tags) in arrived.items()]
     )
+
+
+def _tell_pops(
+    long_polling: PopLongPolling, messages: Sequence[MessageToStore], results: Sequence[PutResult]
+) -> None:
+    arrived: dict[tuple[str, int], tuple[int, set[int]]] = {}
+    for message, result in zip(messages, results, strict=True):
+        topic = message.topic.decode()
+        if not result.size or not long_polling.is_awaited(topic):
+            continue
+        key = (topic, message.queue_id)
+        count, tags = arrived.get(key, (0, set()))
+        tags.add(message.tags_code or 0)
+        arrived[key] = count + 1, tags
+    if arrived:
+        long_polling.arrived({key: (n, frozenset(tags)) for key, (n, tags) in arrived.items()})

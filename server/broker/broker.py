@@ -19,6 +19,7 @@ from pyritemq.server.broker.filters.table import SAVE_SECONDS, ConsumerFilterTab
 from pyritemq.server.broker.internal_sends import InternalSends
 from pyritemq.server.broker.live_config import LiveConfig
 from pyritemq.server.broker.long_polling import LongPolling
+from pyritemq.server.broker.pop.service import PopService
 from pyritemq.server.broker.registration import Registration
 from pyritemq.server.broker.slow_readers import PROTECT_SECONDS, SlowReaders
 from pyritemq.server.broker.state.channels import (
@@ -26,6 +27,7 @@ from pyritemq.server.broker.state.channels import (
     ProducerTable,
     notify_consumer_ids_changed,
 )
+from pyritemq.server.broker.state.events import Events
 from pyritemq.server.broker.state.groups import SubscriptionGroupTable
 from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
 from pyritemq.server.broker.state.queue_locks import QueueLocks
@@ -79,6 +81,7 @@ class Broker:
         host, port = advertised
         self.config = config
         self.clock = clock
+        self.events = Events()
         self.advertised_address = f"{host}:{port}"
         self.store_host = packed_host(host, port)
         self.send_properties = send_properties(config)
@@ -113,7 +116,7 @@ class Broker:
             config,
             self.store,
             JsonTable(tables / "delayOffset.json"),
-            put=lambda messages, done: self.internal_sends.put(messages, done),
+            put=lambda messages, done: self.internal_sends.put(messages, done, is_delayed=True),
             now_ms=now_ms,
         )
         self.timers: TimerService | TimersOff = TimersOff()
@@ -123,6 +126,7 @@ class Broker:
                 self.store,
                 put=lambda messages, done: self.internal_sends.put(messages, done),
                 now_ms=now_ms,
+                events=self.events,
             )
         self.producers = ProducerTable(clock, expired_ms=config.channel_expired_timeout)
         self.consumers = ConsumerTable(
@@ -137,6 +141,7 @@ class Broker:
             host=lambda: self.store_host,
             now_ms=now_ms,
         )
+        self.pop = PopService(self, JsonTable(tables / "consumerOrderInfo.json"), now_ms=now_ms)
         self.queue_locks = QueueLocks(clock)
         self.slow_readers = SlowReaders(
             config, self.groups, log_end=lambda: self.store.max_phy_offset
@@ -163,6 +168,7 @@ class Broker:
             resume=lambda requests: dispatcher.offer(Lane.PULL, requests),
         )
         self.internal_sends = InternalSends(dispatcher)
+        self.pop.connect(dispatcher)
         self.lanes = dispatcher.lanes
 
     def advertise(self, host: str, port: int) -> None:
@@ -190,7 +196,11 @@ class Broker:
             every(_repeat, self.timers.expire, EXPIRE_SECONDS)
             every(self.timers.run)
             every(self.transactions.run)
+            every(self.pop.run)
+            every(_repeat, self.pop.persist, SAVE_SECONDS)
             every(_repeat, self.filters.persist, SAVE_SECONDS)
+            every(_repeat, self.topics.save_late, SAVE_SECONDS)
+            every(_repeat, self.groups.save_late, SAVE_SECONDS)
             every(_repeat, self._scan_clients, CLIENT_SCAN_SECONDS)
             every(_repeat, self.slow_readers.protect, PROTECT_SECONDS)
             every(_repeat, self.stats.tick, STATS_TICK_SECONDS)
@@ -202,7 +212,7 @@ class Broker:
 
         What cannot be written, on a full disk say, is logged and keeps nothing else from it.
         """
-        parts = (self.topics, self.groups, self.offsets, self.filters, self.delays)
+        parts = (self.topics, self.groups, self.offsets, self.filters, self.delays, self.pop)
         tables = (part.persist for part in parts)
         saves = (self.transactions.close, *tables, self.timers.close, self.store.close)
         for save in saves:

@@ -28,17 +28,20 @@ if TYPE_CHECKING:
 class InternalSend(Request[Any]):
     """Stands among the clients' sends of a drain; nobody is answered."""
 
-    __slots__ = ("done", "messages")
+    __slots__ = ("done", "is_delayed", "messages")
 
     def __init__(
         self,
         messages: list[MessageToStore],
         done: Callable[[list[PutResult]], None],
         handler: Handler[Any],
+        *,
+        is_delayed: bool = False,
     ) -> None:
         super().__init__(_ONEWAY, NOBODY, handler, time.monotonic_ns())
         self.messages = messages
         self.done = done
+        self.is_delayed = is_delayed
 
     def fail(self) -> None:
         """Tell that nothing was written."""
@@ -55,9 +58,16 @@ class InternalSends:
         self._lane = dispatcher.lanes[Lane.SEND]
         self._handler = dispatcher.handler_of(RequestCode.SEND_MESSAGE_V2)
 
-    def put(self, messages: list[MessageToStore], done: Callable[[list[PutResult]], None]) -> bool:
+    def put(
+        self,
+        messages: list[MessageToStore],
+        done: Callable[[list[PutResult]], None],
+        *,
+        is_delayed: bool = False,
+    ) -> bool:
         """Have messages appended; False if the lane is closed and `done` will never run.
 
         The lane takes them however full it is, so whoever calls bounds what it has under way.
+        Those that come out of a delay level are counted as such.
         """
-        return self._lane.insist(InternalSend(messages, done, self._handler))
+        return self._lane.insist(InternalSend(messages, done, self._handler, is_delayed=is_delayed))

@@ -27,10 +27,8 @@ def human_time(timestamp_ms: int) -> str:
 def disk_usage(config: BrokerConfig) -> str:
     """How full the store's disks are, for the remark of a send that found one full."""
     root = Path(config.store_path_root_dir)
-    log, queues, index = (
-        _used(folder)
-        for folder in (Path(config.commit_log_dir), root / "consumequeue", root / "index")
-    )
+    log = min(_used(Path(folder)) for folder in config.commit_log_dirs)
+    queues, index = _used(root / "consumequeue"), _used(root / "index")
     return f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}"
 
 

@@ -17,7 +17,8 @@ def store_config(config: BrokerConfig) -> StoreConfig:
     """What `MessageStore.open` needs to know."""
     return StoreConfig(
         root=Path(config.store_path_root_dir),
-        commit_log_path=Path(config.commit_log_dir),
+        commit_log_paths=tuple(map(Path, config.commit_log_dirs)),
+        commit_log_read_only_paths=tuple(map(Path, config.read_only_commit_log_dirs)),
         commit_log_file_size=config.mapped_file_size_commit_log,
         consume_queue_file_units=config.consume_queue_file_size // UNIT_BYTES,
         enable_consume_queue_ext=config.enable_consume_queue_ext,

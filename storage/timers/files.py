@@ -4,7 +4,7 @@ The log is the wheel's truth for whatever was appended last: at the start the un
 checkpoint, and a file's worth before it, are read again and put into their slots, as Java does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pyritemq.storage.disk import Disk, RealDisk
@@ -39,11 +39,15 @@ class TimerFiles:
         Whoever takes messages in from the checkpoint's offset on passes over these.
         """
         flushed = self.checkpoint.last_timer_log_flush_pos
-        logged = set()
-        for pos, unit in self.log.recover(max(flushed - log_file_size, 0)):
-            self.wheel.revise_last(unit.due_ms, pos)
-            if pos >= flushed:
-                logged.add(unit.phy_offset)
+        logged: set[int] = set()
+
+        def found() -> Iterator[tuple[int, int]]:
+            for pos, due_ms, phy_offset in self.log.recover(max(flushed - log_file_size, 0)):
+                if pos >= flushed:
+                    logged.add(phy_offset)
+                yield due_ms, pos
+
+        self.wheel.revise(found())
         self.log.flushed_where = min(flushed, self.log.end)  # what was found may not be durable
         return logged
 

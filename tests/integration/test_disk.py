@@ -1,16 +1,17 @@
 """A disk that fills up: sends are refused with Java's code, reads go on, and it mends itself."""
 
+import json
 import os
 import subprocess
 
 import pytest
 import trio
 
-from integration.wire import pull, send
-from pyritemq.protocol.codes import ResponseCode
+from integration.wire import pull, pull_fields, send
+from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.record import decode_record
 from pyritemq.storage.disk import RealDisk
-from pyritemq.storage.errors import DiskFullError
+from pyritemq.storage.errors import DiskFullError, StorageError
 
 MIB = 1 << 20
 BODY = bytes(100_000)
@@ -99,7 +100,6 @@ async def test_a_full_disk_refuses_sends_serves_reads_and_recovers(room, start_s
     wire = await server.connect()
     for _ in range(5):
         assert (await send(wire, "Full", BODY)).code == ResponseCode.SUCCESS
-    assert await pulled_count(wire, "Full") == 5  # the group is known from now on
     room.fill()
     accepted = 5
     refused = await send(wire, "Full", BODY)
@@ -119,6 +119,43 @@ async def test_a_full_disk_refuses_sends_serves_reads_and_recovers(room, start_s
     again = await start_server(store=room.folder)
     assert await pulled_count(await again.connect(), "Full") == accepted + 3
     await stop_server(again)
+
+
+async def test_a_group_that_comes_while_the_disk_is_full_is_served_and_saved_later(
+    room, start_server, stop_server
+):
+    server = await start_server(store=room.folder)
+    broker = server.broker.broker
+    wire = await server.connect()
+    for _ in range(5):
+        assert (await send(wire, "Full", BODY)).code == ResponseCode.SUCCESS
+    room.fill()
+    subscription = {"topic": "Full", "subString": "*", "subVersion": 1, "expressionType": "TAG"}
+    consumer = {
+        "groupName": "late",
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
+        "subscriptionDataSet": [subscription],
+    }
+    body = {"clientID": "client", "consumerDataSet": [consumer], "producerDataSet": []}
+    reply = await wire.call(RequestCode.HEART_BEAT, body=json.dumps(body).encode())
+    assert reply.code == ResponseCode.SUCCESS
+    fields = pull_fields("Full", 0, 0, wait_ms=0) | {"consumerGroup": "late", "subVersion": 1}
+    reply = await wire.call(RequestCode.PULL_MESSAGE, fields | {"sysFlag": "0"})
+    assert reply.code == ResponseCode.SUCCESS
+    with pytest.raises((OSError, StorageError)):
+        broker.groups.save_late()
+    room.free()
+    for table in (broker.groups, broker.topics):
+        await trio.to_thread.run_sync(table.save_late)
+    config = room.folder / "config"
+    assert (
+        "late"
+        in json.loads((config / "subscriptionGroup.json").read_text())["subscriptionGroupTable"]
+    )
+    assert "%RETRY%late" in (config / "topics.json").read_text()
+    await stop_server(server)
 
 
 async def test_a_nearly_full_disk_refuses_sends_and_makes_room(

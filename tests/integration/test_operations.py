@@ -47,7 +47,7 @@ async def test_lanes_show_depth_waiting_and_serving(server, port):
     wire = await server.connect()
     for _ in range(3):
         await send(wire, "Topic", b"x")
-    of_send = '{service="broker",lane="send"}'
+    of_send = '{lane="send",service="broker"}'
 
     async def sends():  # the lane counts after it has answered
         return (await scrape(port))["pyritemq_lane_requests_total" + of_send]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.storage.kit import MemoryDisk
 
 from pyritemq.storage.disk import RealDisk
 from pyritemq.storage.layouts import (
@@ -19,7 +20,7 @@ from pyritemq.storage.timers.checkpoint import (
     save_timer_checkpoint,
 )
 from pyritemq.storage.timers.log import BLANK, BLANK_MAGIC, UNIT, TimerLog, TimerUnit
-from pyritemq.storage.timers.wheel import SLOT
+from pyritemq.storage.timers.wheel import NOWHERE, SLOT, Slot, TimerWheel
 
 I32 = st.integers(-(1 << 31), (1 << 31) - 1)
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -88,10 +89,37 @@ def test_a_log_that_lost_its_end_keeps_what_is_before_and_goes_on(count, cut, pe
                 file.write(bytes(4))
         log = TimerLog(RealDisk(), Path(folder), file_size=FILE_SIZE)
         log.load()
-        assert [(pos, unit.phy_offset) for pos, unit in log.recover(0)] == list(
-            zip(places[:cut], range(cut), strict=True)
-        )
+        assert list(log.recover(0)) == [
+            (pos, 1000 * number + 5000, number) for number, pos in enumerate(places[:cut])
+        ]
         again = append(log, 99)
         log.write()
         assert again == (places[cut] if cut < count else again)
         assert log.read(again).phy_offset == 99
+
+
+def revise_one_by_one(wheel, found):
+    """What revising means: each unit in turn becomes the last of its slot."""
+    for time_ms, pos in found:
+        slot = wheel.slot(time_ms)
+        if slot.last_pos == NOWHERE:
+            wheel.put(Slot(time_ms, pos, pos))
+        else:
+            wheel.put(slot._replace(last_pos=pos))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 19_999), st.integers(0, 30)), max_size=12),
+    st.lists(st.tuples(st.integers(0, 19_999), st.integers(0, 50)), max_size=30),
+)
+def test_revising_at_once_is_revising_one_by_one(known, found):
+    found = [(60_000 + time_ms, UNIT.size * number) for time_ms, number in found]
+    wheels = []
+    for revise in (revise_one_by_one, TimerWheel.revise):
+        disk = MemoryDisk()
+        wheel = TimerWheel(disk, Path("timerwheel"), precision_ms=1000, slots_total=10)
+        for time_ms, number in known:
+            wheel.put(Slot(60_000 + time_ms, 0, UNIT.size * number, number))
+        revise(wheel, found)
+        wheels.append(list(wheel.slots_from(60_000)))
+    assert wheels[0] == wheels[1]

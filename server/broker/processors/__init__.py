@@ -1,10 +1,13 @@
 """Handlers of the broker's request codes; importing this package fills `broker_handlers`."""
 
 from pyritemq.server.broker.processors import (
+    ack,
     admin,
     clients,
     locks,
     offsets,
+    pop,
+    pop_looks,
     pull,
     query,
     recall,
@@ -16,10 +19,13 @@ from pyritemq.server.broker.processors import (
 )
 
 __all__ = [
+    "ack",
     "admin",
     "clients",
     "locks",
     "offsets",
+    "pop",
+    "pop_looks",
     "pull",
     "query",
     "recall",

@@ -17,6 +17,7 @@ from pyritemq.protocol.headers.recall import RecallMessageHeader, RecallMessageR
 from pyritemq.protocol.record import encode_properties
 from pyritemq.server.broker.delays.rewriting import TAGS
 from pyritemq.server.broker.processors.send_checks import not_open_yet
+from pyritemq.server.broker.state.stats import Own
 from pyritemq.server.broker.timers.rewriting import TIMER_DEL_UNIQKEY, UNIQ_KEY, RecallHandle
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import Request, RequestRefused, broker_handlers
@@ -125,5 +126,5 @@ def _message(
 def _is_stored(broker: Broker, message: MessageToStore) -> bool:
     started_ns = perf_counter_ns()
     results = broker.store.put_batch([message])
-    broker.stats.count_puts([message], results, perf_counter_ns() - started_ns)
+    broker.stats.count_puts([message], results, perf_counter_ns() - started_ns, [Own(0, 1)])
     return results[0].status in STORED

@@ -17,6 +17,7 @@ from pyritemq.protocol.record import decode_properties, encode_properties
 from pyritemq.server.broker.delays.rewriting import DELAY
 from pyritemq.server.broker.remarks import see_faq
 from pyritemq.server.broker.state import names
+from pyritemq.server.broker.state.events import SENT_TO_DLQ
 from pyritemq.server.registry import RequestRefused
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ def open_dlq(broker: Broker, group: str) -> str:
     return topic
 
 
+def count_buried(broker: Broker, topic: str, group: str) -> None:
+    """One more message of a topic that a group could not consume."""
+    is_system = names.is_system_group(group) or broker.topics.is_system_topic(topic)
+    broker.events.count(
+        SENT_TO_DLQ, consumer_group=group, topic=topic, is_system=str(is_system).lower()
+    )
+
+
 def group_of_retry_topic(topic: str) -> str:
     """Whose retry topic this is (Java: KeyBuilder.parseGroup)."""
     name = topic.removeprefix(names.RETRY_TOPIC_PREFIX)
@@ -82,6 +91,7 @@ def retry_or_bury(
     times_max = reconsume_times_max(request, group, header.max_reconsume_times)
     if header.reconsume_times <= times_max and broker.queue_locks.is_all_expired(name):
         return
+    count_buried(broker, header.topic, name)
     message.topic = open_dlq(broker, name).encode()
     message.queue_id = 0
     message.properties = encode_properties({**decode_properties(message.properties), DELAY: "-1"})

@@ -30,6 +30,7 @@ from pyritemq.server.broker.processors.send_special import (
 )
 from pyritemq.server.broker.remarks import disk_usage
 from pyritemq.server.broker.state import names
+from pyritemq.server.broker.state.stats import Own
 from pyritemq.server.broker.timers.rewriting import recall_handle
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
@@ -107,9 +108,11 @@ def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) 
         except Exception as error:  # noqa: BLE001 - one bad send must not fail its neighbours
             outbox.add_reply(request, reply_to_failure(request, error))
     results = _put(broker, messages, internal)
+    refused = sum(outbox.codes.values())
     for request, first, end, queue_id, unique_id, handle in accepted:
         if not request.command.flag & FLAG_ONEWAY:
             _answer(broker, request, results[first:end], queue_id, unique_id, handle, outbox)
+    outbox.successes = len(accepted) - (sum(outbox.codes.values()) - refused)
     announce(broker, messages, results)
 
 
@@ -119,7 +122,8 @@ def _put(
     try:
         started_ns = perf_counter_ns()
         results = broker.store.put_batch(messages)
-        broker.stats.count_puts(messages, results, perf_counter_ns() - started_ns)
+        owns = [Own(first, first + len(own.messages), own.is_delayed) for own, first in internal]
+        broker.stats.count_puts(messages, results, perf_counter_ns() - started_ns, owns)
     except Exception:
         for own, _ in internal:
             own.fail()

@@ -21,10 +21,15 @@ from pyritemq.protocol.record import decode_properties, decode_record, encode_pr
 from pyritemq.server.broker.arrivals import announce
 from pyritemq.server.broker.delays.rewriting import DELAY, TAGS, delay
 from pyritemq.server.broker.message_properties import property_of
-from pyritemq.server.broker.processors.retries import group_of, open_dlq, reconsume_times_max
+from pyritemq.server.broker.processors.retries import (
+    count_buried,
+    group_of,
+    open_dlq,
+    reconsume_times_max,
+)
 from pyritemq.server.broker.processors.send_checks import refuse_late
 from pyritemq.server.broker.state import names
-from pyritemq.server.broker.state.stats import SNDBCK_PUT_NUMS
+from pyritemq.server.broker.state.stats import SNDBCK_PUT_NUMS, Own
 from pyritemq.server.broker.state.topics import FLAG_UNIT_SUB
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
@@ -70,7 +75,8 @@ def _put(
 ) -> None:
     started_ns = perf_counter_ns()
     results = broker.store.put_batch(messages)
-    broker.stats.count_puts(messages, results, perf_counter_ns() - started_ns)
+    own = [Own(0, len(messages))]
+    broker.stats.count_puts(messages, results, perf_counter_ns() - started_ns, own)
     for request, message, result in zip(requests, messages, results, strict=True):
         if result.status in STORED:
             origin = property_of(message.properties, _RETRY_TOPIC)
@@ -97,6 +103,7 @@ def _accept(broker: Broker, request: Request[Any]) -> MessageToStore | None:
     record = _record_at(broker, header.offset)
     times_max = reconsume_times_max(request, group, header.max_reconsume_times)
     if record.reconsume_times >= times_max or header.delay_level < 0:
+        count_buried(broker, header.origin_topic or record.topic, header.group)
         return _copy(broker, record, open_dlq(broker, header.group), 0, delay_level=0)
     level = header.delay_level or FIRST_RETRY_LEVEL + record.reconsume_times
     queue_id = random.randrange(group.retry_queue_nums)  # noqa: S311 - spreads load only

@@ -31,6 +31,7 @@ from pyritemq.server.broker.state.attributes import (
     AttributeFault,
     parse_alterations,
 )
+from pyritemq.server.broker.state.events import GROUP_CREATE_TIME, TOPIC_CREATE_TIME
 from pyritemq.server.broker.state.groups import SubscriptionGroupConfig
 from pyritemq.server.broker.state.names import (
     RETRY_TOPIC_PREFIX,
@@ -60,6 +61,12 @@ REMARK_NOT_CLEARED = "not set any response code"
 
 @broker_handlers.handles(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader, lane=Lane.ADMIN)
 def update_and_create_topic(broker: Broker, request: Request[CreateTopicHeader]) -> Command:
+    is_system = str(broker.topics.is_system_topic(request.header.topic)).lower()
+    with broker.events.timed(TOPIC_CREATE_TIME, is_system=is_system):
+        return _update_topic(broker, request)
+
+
+def _update_topic(broker: Broker, request: Request[CreateTopicHeader]) -> Command:
     asked = request.header
     _check_topic(broker, asked.topic, topic_fault(asked.topic))
     if asked.topic_filter_type not in TOPIC_FILTER_TYPES:
@@ -200,6 +207,11 @@ def get_all_topic_config(broker: Broker, request: Request[GetAllTopicConfigHeade
 
 @broker_handlers.handles(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, lane=Lane.ADMIN)
 def update_and_create_subscription_group(broker: Broker, request: Request[None]) -> Command:
+    with broker.events.timed(GROUP_CREATE_TIME):
+        return _update_group(broker, request)
+
+
+def _update_group(broker: Broker, request: Request[None]) -> Command:
     if request.command.body:
         wanted = _decode_group(request.command.body)
         fault = group_fault(wanted.group_name)

@@ -24,7 +24,9 @@ from pyritemq.protocol.record import (
     decode_properties,
     decode_record,
 )
+from pyritemq.server.broker.delays.rewriting import REAL_TOPIC
 from pyritemq.server.broker.state import names
+from pyritemq.server.broker.state.events import COMMITTED, FINISH_LATENCY, ROLLED_BACK
 from pyritemq.server.broker.transactions.halves import (
     IMMUNITY_SECONDS,
     PRODUCER_GROUP,
@@ -78,6 +80,8 @@ class _Commit(NamedTuple):
     request: Request[Any]
     message: MessageToStore
     half_offset: int | None
+    topic: str
+    born_timestamp: int
 
 
 @broker_handlers.handles_batch(RequestCode.END_TRANSACTION, lane=Lane.TRANSACTION)
@@ -110,7 +114,7 @@ def _end(broker: Broker, request: Request[Any], commits: list[_Commit]) -> Comma
         return request.reply(ResponseCode.ILLEGAL_OPERATION)
     _check(header, half, properties)
     message = _final_message(broker, half) if decision == TRANSACTION_COMMIT else None
-    return _decide(broker, request, half, message, commits)
+    return _decide(broker, request, half, message, properties.get(REAL_TOPIC, ""), commits)
 
 
 def _final_message(broker: Broker, half: Record) -> MessageToStore:
@@ -128,6 +132,7 @@ def _decide(
     request: Request[Any],
     half: Record,
     message: MessageToStore | None,
+    topic: str,
     commits: list[_Commit],
 ) -> Command | None:
     """Commit if there is a message to store, else roll back."""
@@ -135,8 +140,9 @@ def _decide(
     if offset is not None and not broker.transactions.decisions.begin(offset):
         return request.reply()  # said twice: the first decision stands
     if message is not None:
-        commits.append(_Commit(request, message, offset))
+        commits.append(_Commit(request, message, offset, topic, half.born_timestamp))
         return None
+    broker.events.count(ROLLED_BACK, topic=topic)
     if offset is not None:
         broker.transactions.decisions.decide([offset])
     return request.reply()
@@ -183,6 +189,8 @@ def _put(broker: Broker, commits: list[_Commit]) -> None:
                 decided.append(commit.half_offset)
             elif commit.half_offset is not None:
                 broker.transactions.decisions.abandon(commit.half_offset)
+            if result.status in STORED:
+                _count_commit(broker, commit)
             _answer(commit.request, *_outcome(broker, result.status))
         broker.transactions.decisions.decide(decided)
 
@@ -192,6 +200,12 @@ def _put(broker: Broker, commits: list[_Commit]) -> None:
         if commit.half_offset is not None:
             broker.transactions.decisions.abandon(commit.half_offset)
         _answer(commit.request, *_REFUSALS[PutStatus.SERVICE_NOT_AVAILABLE])
+
+
+def _count_commit(broker: Broker, commit: _Commit) -> None:
+    broker.events.count(COMMITTED, topic=commit.topic)
+    seconds = (broker.clock.now_ms() - commit.born_timestamp) // 1000
+    broker.events.observe(FINISH_LATENCY, seconds, topic=commit.topic)
 
 
 def _outcome(broker: Broker, status: PutStatus) -> tuple[ResponseCode, str | None]:

@@ -1,8 +1,8 @@
 """The consumer groups that this broker serves and how (Java: SubscriptionGroupManager).
 
 Owner: the admin lane; the client and pull lanes create groups by asking for them.  Readers take the
-current snapshot without any lock; `_lock` orders the writers, `_file_lock` the saves, both as in
-topics.py.
+current snapshot without any lock; `_lock` orders the writers, the saver's `_file_lock` the saves,
+both as in topics.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyritemq.compat.register_body import DataVersion
 from pyritemq.server.broker.state import names
 from pyritemq.server.broker.state.attributes import GROUP_ATTRIBUTES, alter
 from pyritemq.server.broker.state.config_json import dumps_pretty
-from pyritemq.server.broker.state.table_file import read_newest
+from pyritemq.server.broker.state.table_file import TableSaver, read_newest
 from pyritemq.server.broker.state.topics import next_version
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class SubscriptionGroupTable:
         self._file = file
         self._now_ms = now_ms
         self._lock = threading.Lock()
-        self._file_lock = threading.Lock()
+        self._saver = TableSaver(file, lambda: dumps_pretty(self._snapshot.to_json()))
         first = {name: SubscriptionGroupConfig(group_name=name) for name in SYSTEM_GROUPS}
         self._snapshot = GroupSnapshot(first, MappingProxyType({}), DataVersion(timestamp=now_ms()))
 
@@ -150,8 +150,11 @@ class SubscriptionGroupTable:
 
     def persist(self) -> None:
         """Write the current snapshot."""
-        with self._file_lock:
-            self._file.save(dumps_pretty(self._snapshot.to_json()))
+        self._saver.save()
+
+    def save_late(self) -> None:
+        """Write it if that could not be done when a client brought a new group."""
+        self._saver.save_late()
 
     @property
     def snapshot(self) -> GroupSnapshot:
@@ -172,7 +175,7 @@ class SubscriptionGroupTable:
             table[group] = SubscriptionGroupConfig(group_name=group)
             return True
 
-        if self._change(change):
+        if self._change(change, may_be_late=True):
             logger.info("subscription group created group=%s", group)
         return self._snapshot.table.get(group)
 
@@ -239,6 +242,7 @@ class SubscriptionGroupTable:
         change: Callable[[dict[str, SubscriptionGroupConfig]], bool],
         *,
         forget: str | None = None,
+        may_be_late: bool = False,
     ) -> bool:
         with self._lock:
             table = dict(self._snapshot.table)
@@ -249,7 +253,10 @@ class SubscriptionGroupTable:
             self._snapshot = GroupSnapshot(
                 table, forbidden, next_version(old.data_version, self._now_ms())
             )
-        self.persist()
+        if may_be_late:
+            self._saver.save_or_later()
+        else:
+            self._saver.save()
         return True
 
 

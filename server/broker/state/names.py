@@ -120,6 +120,11 @@ def group_fault(group: str | None) -> str | None:
     return None
 
 
+def is_system_group(group: str) -> bool:
+    """Java: BrokerMetricsManager.isSystemGroup."""
+    return group.upper().startswith(SYSTEM_GROUP_PREFIX)
+
+
 def is_pulling_system_group(group: str) -> bool:
     """Java: MixAll.isSysConsumerGroupPullMessage."""
     return group in PULLING_SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)

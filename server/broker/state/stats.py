@@ -16,6 +16,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyritemq.server.histogram import Histogram
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -42,6 +44,38 @@ SECOND_SAMPLES = 601
 
 PUT_TIME_BOUNDS_MS = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10000)
 """Upper bounds of Java's putMessageDistributeTime, before the last, open one."""
+
+
+SIZE_BOUNDS = (1 << 10, 4 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20)
+"""Of message sizes, as BrokerMetricsManager has them."""
+
+
+class Own(NamedTuple):
+    """Which messages of a drain the broker put itself: no client sent them just now."""
+
+    first: int
+    end: int
+    is_delayed: bool = False  # they come out of a delay level
+
+
+class Received(NamedTuple):
+    """Messages that came for a topic, from clients or out of a delay level."""
+
+    topic: str
+    is_system: bool
+    is_delayed: bool
+    nums: int
+    size: int
+    sizes: Histogram
+
+
+class Given(NamedTuple):
+    """Messages that a group has got from a topic."""
+
+    topic: str
+    group: str
+    nums: int
+    size: int
 
 
 class _Sample(NamedTuple):
@@ -103,6 +137,21 @@ def _rate(window: Sequence[_Sample], *, of_size: bool) -> Rate:
     return Rate(total, tps, total / times if times > 0 else 0.0)
 
 
+class _OwnPuts:
+    """Messages that the broker put itself."""
+
+    __slots__ = ("nums", "size", "sizes")
+
+    def __init__(self) -> None:
+        self.nums = self.size = 0
+        self.sizes = Histogram(SIZE_BOUNDS)
+
+    def add(self, size: int) -> None:
+        self.nums += 1
+        self.size += size
+        self.sizes.observe(size)
+
+
 class Totals(NamedTuple):
     """The whole store at one moment; times are pulls, transferred and puts are messages."""
 
@@ -132,6 +181,9 @@ class BrokerStats:
         self.boot_timestamp = now_ms()
         self._lock = threading.Lock()
         self._puts: dict[bytes, Tally] = {}
+        self._put_sizes: dict[bytes, Histogram] = {}
+        self._own: dict[bytes, _OwnPuts] = {}
+        self._delayed: dict[bytes, _OwnPuts] = {}
         self._gets: dict[tuple[str, str], Tally] = {}
         self._others: dict[tuple[str, str], Tally] = {}
         self._broker_puts, self._broker_gets = Tally(), Tally()
@@ -139,6 +191,7 @@ class BrokerStats:
         self._found_times = self._miss_times = 0
         self.put_failed_times = 0
         self.put_time_max_ms = 0
+        self.put_time_total_ns = 0
         self.put_times = [0] * (len(PUT_TIME_BOUNDS_MS) + 1)
         self._seconds: deque[Totals] = deque([self.totals()], maxlen=SECOND_SAMPLES)
         self._due = {MINUTE_STEP_MS: 0, HOUR_STEP_MS: 0, DAY_STEP_MS: 0}
@@ -148,12 +201,28 @@ class BrokerStats:
     # -- counting ---------------------------------------------------------------------------------
 
     def count_puts(
-        self, messages: Sequence[MessageToStore], results: Sequence[PutResult], elapsed_ns: int
+        self,
+        messages: Sequence[MessageToStore],
+        results: Sequence[PutResult],
+        elapsed_ns: int,
+        own: Sequence[Own] = (),
     ) -> None:
         """One drain's messages, all put within `elapsed_ns`; on the send lane."""
         if not messages:
             return
+        self.put_time_total_ns += elapsed_ns * len(messages)
         self._time_puts(len(messages), elapsed_ns // 1_000_000)
+        if not own:
+            self._count_topics(messages, results)
+            return
+        with self._lock:  # `received` subtracts one from the other and must see both
+            self._count_topics(messages, results)
+            for some in own:
+                self._count_own(some, messages, results)
+
+    def _count_topics(
+        self, messages: Sequence[MessageToStore], results: Sequence[PutResult]
+    ) -> None:
         topics = {message.topic for message in messages}
         if len(topics) == 1:
             self._count_topic(topics.pop(), [result.size for result in results])
@@ -175,10 +244,28 @@ class BrokerStats:
         if tally is None:
             is_system = self._is_system_topic(topic.decode())
             tally = self._puts[topic] = Tally(is_system=is_system)
-        tally.add(nums, sum(sizes), nums)
+            self._put_sizes[topic] = Histogram(SIZE_BOUNDS)
+        size = sum(sizes)
+        tally.add(nums, size, nums)
+        if max(sizes) <= SIZE_BOUNDS[0]:  # as nearly always: no look at each message
+            slots = self._put_sizes[topic].slots
+            slots[0] += nums
+        else:
+            for one in filter(None, sizes):
+                self._put_sizes[topic].observe(one)
         self._broker_puts.add(nums)
         if not tally.is_system:
             self._user_puts.add(nums)
+
+    def _count_own(
+        self, own: Own, messages: Sequence[MessageToStore], results: Sequence[PutResult]
+    ) -> None:
+        for index in range(own.first, own.end):
+            if results[index].size:
+                topic = messages[index].topic
+                self._own.setdefault(topic, _OwnPuts()).add(results[index].size)
+                if own.is_delayed:
+                    self._delayed.setdefault(topic, _OwnPuts()).add(results[index].size)
 
     def _time_puts(self, count: int, elapsed_ms: int) -> None:
         if elapsed_ms > self.put_time_max_ms:
@@ -216,7 +303,8 @@ class BrokerStats:
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted."""
         with self._lock:
-            self._puts.pop(topic.encode(), None)
+            for puts in (self._puts, self._put_sizes, self._own, self._delayed):
+                puts.pop(topic.encode(), None)
             for key in [key for key in self._gets if key[0] == topic]:
                 del self._gets[key]
 
@@ -269,6 +357,31 @@ class BrokerStats:
     def now(self) -> Morning:
         """User messages since start."""
         return Morning(self._user_puts.nums, self._user_gets.nums)
+
+    def received(self) -> list[Received]:
+        """What clients sent and delay levels gave out, by topic."""
+        with self._lock:
+            found = [self._from_clients(topic, tally) for topic, tally in list(self._puts.items())]
+            for topic, own in self._delayed.items():
+                is_system = self._puts[topic].is_system
+                sizes = own.sizes.copy()
+                found.append(Received(topic.decode(), is_system, True, own.nums, own.size, sizes))
+        return [one for one in found if one.nums > 0]
+
+    def _from_clients(self, topic: bytes, tally: Tally) -> Received:
+        """All puts but our own; the send lane may go on meanwhile, with clients' messages."""
+        own = self._own.get(topic) or _OwnPuts()
+        sizes = self._put_sizes[topic].copy()
+        sizes.slots = [all_ - ours for all_, ours in zip(sizes.slots, own.sizes.slots, strict=True)]
+        nums, size = sum(sizes.slots), tally.size - own.size
+        sizes.sum = size
+        return Received(topic.decode(), tally.is_system, False, nums, size, sizes)
+
+    def given(self) -> list[Given]:
+        """What consumers have got, by topic and group."""
+        with self._lock:
+            gets = list(self._gets.items())
+        return [Given(topic, group, one.nums, one.size) for (topic, group), one in gets]
 
     @property
     def put_size_total(self) -> int:

@@ -1,4 +1,6 @@
-"""Reading a broker table at start: the newest version on disk that makes sense.
+"""A broker table's file: read at start, saved when the table changes.
+
+Read is the newest version on disk that makes sense.
 
 Java's ConfigManager turns to the backup when a file is missing, empty or cannot be parsed.  The
 first two are the store's business (`storage.tables`), the third is known only to the table.
@@ -7,10 +9,11 @@ first two are the store's business (`storage.tables`), the third is known only t
 from __future__ import annotations
 
 import logging
+import threading
 from typing import TYPE_CHECKING, TypeVar
 
 from pyritemq.storage import tables
-from pyritemq.storage.errors import StoreCorruptError
+from pyritemq.storage.errors import StorageError, StoreCorruptError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,3 +44,38 @@ def read_newest(file: tables.JsonTable, decode: Callable[[bytes], T]) -> T | Non
         raise StoreCorruptError(
             f"{file.path} cannot be read ({fault}), nor can its backup"
         ) from None
+
+
+class TableSaver:
+    """Saves one table, by one thread at a time; `encode` makes the file of what the table is now.
+
+    An operator is told when a change could not be saved.  A client that brought a new group or
+    topic along is served all the same, as by Java: a full disk must not keep anybody from reading.
+    What could not be saved is saved as soon as it can be.
+    """
+
+    def __init__(self, file: tables.JsonTable, encode: Callable[[], bytes]) -> None:
+        self._file = file
+        self._encode = encode
+        self._file_lock = threading.Lock()
+        self._is_late = False
+
+    def save(self) -> None:
+        """Raises StorageError or OSError."""
+        with self._file_lock:
+            self._file.save(self._encode())
+            self._is_late = False
+
+    def save_or_later(self) -> None:
+        try:
+            self.save()
+        except (OSError, StorageError) as error:
+            if not self._is_late:
+                logger.error("not saved, will be file=%s reason=%s", self._file.name, error)
+            self._is_late = True
+
+    def save_late(self) -> None:
+        """Save what could not be saved before, if anything."""
+        if self._is_late:
+            self.save()
+            logger.warning("saved at last file=%s", self._file.name)

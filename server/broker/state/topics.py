@@ -2,10 +2,11 @@
 
 Owner: the admin lane; the send and client lanes create topics too.  Readers take the current
 snapshot, an immutable table with its version, without any lock.  `_lock` orders the writers and is
-held while the next snapshot is built; `_file_lock` orders the saves, so that an older snapshot
-never replaces a newer one on disk, and is held during that write alone.
+held while the next snapshot is built; the saver's `_file_lock` orders the saves, so that an older
+snapshot never replaces a newer one on disk, and is held during that write alone.
 
-A change is on disk before the call that made it returns; then `on_change` is told, outside the
+A change is on disk before the call that made it returns (a topic of the broker's own making may
+follow later, if the disk is full); then `on_change` is told, outside the
 locks, which topics the name servers have to hear of.
 """
 
@@ -28,7 +29,7 @@ from pyritemq.server.broker.state.attributes import (
 from pyritemq.server.broker.state.config_json import dumps_pretty
 from pyritemq.server.broker.state.names import RETRY_TOPIC_PREFIX as RETRY_PREFIX
 from pyritemq.server.broker.state.names import topic_fault as validate_topic
-from pyritemq.server.broker.state.table_file import read_newest
+from pyritemq.server.broker.state.table_file import TableSaver, read_newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -90,7 +91,7 @@ class TopicTable:
         self._file = file
         self._now_ms = now_ms
         self._lock = threading.Lock()
-        self._file_lock = threading.Lock()
+        self._saver = TableSaver(file, lambda: dumps_pretty(self._snapshot.to_json()))
         first = {topic.topic_name: topic for topic in system_topics(config)}
         self._system_topics = names.SYSTEM_TOPICS | first.keys()
         self._snapshot = TopicSnapshot(first, DataVersion(timestamp=now_ms()))
@@ -106,8 +107,11 @@ class TopicTable:
 
     def persist(self) -> None:
         """Write the current snapshot."""
-        with self._file_lock:
-            self._file.save(dumps_pretty(self._snapshot.to_json()))
+        self._saver.save()
+
+    def save_late(self) -> None:
+        """Write it if that could not be done when a client made the broker change it."""
+        self._saver.save_late()
 
     @property
     def snapshot(self) -> TopicSnapshot:
@@ -186,7 +190,7 @@ class TopicTable:
             topic_sys_flag=topic_sys_flag,
             order=order,
         )
-        return self._create(topic, lambda table: new) or new
+        return self._create(topic, lambda table: new, may_be_late=True) or new
 
     def update(self, wanted: TopicConfig) -> TopicConfig:
         """Create or replace a topic; `wanted.attributes` are alterations (`+key`, `-key`).
@@ -248,7 +252,11 @@ class TopicTable:
         return bool(default.perm & PERM_INHERIT)
 
     def _create(
-        self, topic: str, make: Callable[[Mapping[str, TopicConfig]], TopicConfig | None]
+        self,
+        topic: str,
+        make: Callable[[Mapping[str, TopicConfig]], TopicConfig | None],
+        *,
+        may_be_late: bool = False,
     ) -> TopicConfig | None:
         def change(table: dict[str, TopicConfig]) -> list[TopicConfig]:
             if topic in table:
@@ -260,7 +268,7 @@ class TopicTable:
             logger.info("topic created topic=%s", new)
             return [new]
 
-        self._change(change)
+        self._change(change, may_be_late=may_be_late)
         return self.get(topic)
 
     def _change(
@@ -268,6 +276,7 @@ class TopicTable:
         change: Callable[[dict[str, TopicConfig]], list[TopicConfig]],
         *,
         announce: bool = True,
+        may_be_late: bool = False,
     ) -> list[TopicConfig]:
         """Apply `change` to a copy of the table; if it changed topics, publish, save, announce."""
         with self._lock:
@@ -278,7 +287,10 @@ class TopicTable:
             self._snapshot = TopicSnapshot(
                 table, next_version(self._snapshot.data_version, self._now_ms())
             )
-        self.persist()
+        if may_be_late:
+            self._saver.save_or_later()
+        else:
+            self._saver.save()
         if announce:
             self.on_change(changed)
         return changed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyritemq.compat import fastjson
 from pyritemq.compat.register_body import DataVersion
+from pyritemq.server.broker.state.events import TIMER_IN, TIMER_OUT, Events
 from pyritemq.server.broker.state.table_file import read_newest
 from pyritemq.server.broker.state.topics import next_version
 
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
 class TimerMetrics:
     """Counts by real topic."""
 
-    def __init__(self, file: JsonTable, *, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, file: JsonTable, *, now_ms: Callable[[], int], events: Events | None = None
+    ) -> None:
         self._file = file
         self._now_ms = now_ms
+        self._events = events or Events()
         self._lock = threading.Lock()
         self._counts: dict[str, tuple[int, int]] = {}
         self._data_version = DataVersion(timestamp=now_ms())
@@ -37,12 +41,20 @@ class TimerMetrics:
     def add(self, topics: Iterable[str], value: int) -> None:
         """Count one timer, or one less, for each topic."""
         now_ms = self._now_ms()
+        topics = list(topics)
+        for topic in topics:
+            self._events.count(TIMER_IN if value > 0 else TIMER_OUT, topic=topic)
         with self._lock:
             for topic in topics:
                 count = self._counts.get(topic, (0, 0))[0]
                 self._counts[topic] = (count + value, now_ms)
                 self._dirty = True
                 self._data_version = next_version(self._data_version, now_ms)
+
+    def counts(self) -> dict[str, int]:
+        """Timers that wait, by topic."""
+        with self._lock:
+            return {topic: count for topic, (count, _) in self._counts.items()}
 
     def encode(self) -> bytes:
         """The file's text, and the body of a GET_TIMER_METRICS reply."""

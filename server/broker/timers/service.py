@@ -16,14 +16,16 @@ import contextlib
 import logging
 import random
 import threading
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from pyritemq.protocol.codes import ResponseCode
 from pyritemq.protocol.record import decode_properties
 from pyritemq.server.broker.state import names
+from pyritemq.server.broker.state.events import DELAY_LATENCY, Events
 from pyritemq.server.broker.timers.engine import TimerEngine, Work
 from pyritemq.server.broker.timers.metrics import TimerMetrics
 from pyritemq.server.broker.timers.rewriting import (
@@ -40,7 +42,7 @@ from pyritemq.storage.timers.checkpoint import TimerCheckpoint
 from pyritemq.storage.timers.files import TimerFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from pyritemq.compat.broker_conf import BrokerConfig
     from pyritemq.server.broker.delays.delivery import Put
@@ -58,6 +60,7 @@ RETRY_SECONDS = 0.5
 FAILURE_SECONDS = 1
 PRECISIONS_MS = (100, 200, 500, 1000)
 EXPIRE_SECONDS = 30
+BEHIND_MS = 1000
 
 _HOPELESS = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED})
 
@@ -65,6 +68,15 @@ _HOPELESS = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCE
 def usable_precision_ms(asked_ms: int) -> int:
     """MessageStoreConfig.setTimerPrecisionMs: the largest of four that is not above it."""
     return max((ms for ms in PRECISIONS_MS if ms <= asked_ms), default=PRECISIONS_MS[0])
+
+
+class TimersBehind(NamedTuple):
+    """Timers that were sent and not taken in, and those that are due and not out."""
+
+    in_messages: int
+    in_ms: int
+    out_messages: int
+    out_ms: int
 
 
 class TimerService:
@@ -78,6 +90,7 @@ class TimerService:
         put: Put,
         now_ms: Callable[[], int],
         in_thread: InThread = trio.to_thread.run_sync,
+        events: Events | None = None,
     ) -> None:
         root = Path(config.store_path_root_dir)
         self._config = config
@@ -86,7 +99,10 @@ class TimerService:
         self._now_ms = now_ms
         self._in_thread = in_thread
         self._precision_ms = usable_precision_ms(config.timer_precision_ms)
-        self.metrics = TimerMetrics(JsonTable(root / "config" / "timermetrics"), now_ms=now_ms)
+        self._events = events or Events()
+        self.metrics = TimerMetrics(
+            JsonTable(root / "config" / "timermetrics"), now_ms=now_ms, events=self._events
+        )
         self._files = TimerFiles(
             root,
             precision_ms=self._precision_ms,
@@ -131,6 +147,8 @@ class TimerService:
             return False
         if self._is_congested(slot_ms):
             raise _congested(config.timer_congest_num_each_slot)
+        ahead_seconds = (slot_ms - message.born_timestamp) // 1000
+        self._events.observe(DELAY_LATENCY, ahead_seconds, topic=message.topic.decode())
         to_timer_topic(message, properties, slot_ms)
         return True
 
@@ -198,6 +216,14 @@ class TimerService:
             self._is_failing = failing
             logger.warning("timers %s", "held up" if failing else "delivered again")
 
+    def is_behind(self) -> bool:
+        """Whether something that was due a while ago may still be on its way; any thread."""
+        now_ms, engine = self._now_ms(), self._engine
+        if now_ms - engine.read_time_ms > 2 * self._precision_ms + BEHIND_MS:
+            return True
+        waits_since_ms = self._store.store_time_at(names.TIMER_TOPIC, 0, engine.queue_offset)
+        return 0 < waits_since_ms < now_ms - BEHIND_MS
+
     # -- what is saved --------------------------------------------------------------------------
 
     def persist(self) -> None:
@@ -245,6 +271,26 @@ class TimerService:
         """The body of a GET_TIMER_CHECK_POINT reply: what was saved last."""
         return self._files.checkpoint.pack()
 
+    def behind(self) -> TimersBehind:
+        """How far the job is behind what was sent, and behind the clock."""
+        engine, store = self._engine, self._store
+        lag = store.max_offset(names.TIMER_TOPIC, 0) - engine.queue_offset
+        oldest_ms = store.store_time_at(names.TIMER_TOPIC, 0, engine.queue_offset) if lag > 0 else 0
+        now_ms = self._now_ms()
+        due = sum(slot.num for slot in self._files.wheel.slots(engine.read_time_ms, now_ms))
+        return TimersBehind(
+            in_messages=max(0, lag),
+            in_ms=max(0, now_ms - oldest_ms) if oldest_ms > 0 else 0,
+            out_messages=due,
+            out_ms=max(0, now_ms - engine.read_time_ms),
+        )
+
+    def ahead(self, bounds_s: Sequence[int]) -> list[int]:
+        """How many timers are due within each of these times from now, and not within the last."""
+        now_ms, wheel = self._now_ms(), self._files.wheel
+        edges = [now_ms, *(now_ms + bound * 1000 for bound in bounds_s)]
+        return [sum(slot.num for slot in wheel.slots(start, end)) for start, end in pairwise(edges)]
+
     def runtime(self) -> dict[str, str]:
         """Java's names in the broker's runtime information."""
         engine = self._engine
@@ -277,6 +323,9 @@ class TimersOff:
 
     def expire(self) -> None:
         return
+
+    def is_behind(self) -> bool:
+        return False
 
     def runtime(self) -> dict[str, str]:
         return {}

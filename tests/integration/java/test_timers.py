@@ -1,4 +1,7 @@
-"""Timers with the official examples, and one wheel on which the Java broker and ours take turns."""
+"""Timers with the official examples, and the wheel of a Java broker that was killed.
+
+How the brokers take turns on one wheel by clean stops: test_turns.py.
+"""
 
 from __future__ import annotations
 
@@ -92,21 +95,6 @@ async def delivered(wire: Wire) -> list[bytes]:
             else:
                 assert reply.code == ResponseCode.PULL_NOT_FOUND, reply.remark
     return bodies
-
-
-async def test_the_java_broker_goes_on_with_our_wheel(
-    start_server: Any, stop_server: Any, tmp_path: Path
-) -> None:
-    server = await start_server()
-    wire = await server.connect()
-    await send(wire, "Other", b"makes the topic's neighbour")
-    bodies = await send_timers(wire)
-    await until_taken_in(wire, TIMERS)
-    await stop_server(server)
-    with java_broker(tmp_path) as address:
-        java = await Wire.connect(address)
-        assert sorted(await delivered(java)) == sorted(bodies)  # it delivers on three threads
-        await java.aclose()
 
 
 async def test_we_go_on_with_the_wheel_of_a_java_broker_that_was_killed(

@@ -33,6 +33,10 @@ def spark(tmp_path_factory):
         "spark.driver.memory": "768m",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        # short queries: no time for compilers to pay off
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder),
         "spark.ui.showConsoleProgress": "false",

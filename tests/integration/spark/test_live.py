@@ -1,45 +1,22 @@
 """Sender and live reader against a server, without Spark: what tasks do over the wire."""
 
-import time
 from contextlib import closing
 
 import pyarrow as pa
 import pytest
 
+from integration.spark.kit import send, wait_until
 from pyritemq.protocol.codes import RequestCode
 from pyritemq.spark.cluster import Cluster
 from pyritemq.spark.errors import BrokerError, DataLossError, OptionError, SparkSourceError
 from pyritemq.spark.live_backend import LiveBackend
 from pyritemq.spark.live_reader import read_live
 from pyritemq.spark.options import parse_source_options
-from pyritemq.spark.outgoing import MessageMaker
 from pyritemq.spark.partitions import ReadPartition
 from pyritemq.spark.queues import QueueKey, QueueRange
 from pyritemq.spark.selection import select_queues
-from pyritemq.spark.sender import Sender
 from pyritemq.spark.source import plan_batch
 from pyritemq.spark.store_backend import StoreBackend, read_store
-
-
-def send(namesrv, topic, table, **making):
-    maker = MessageMaker(topic, idempotency_prefix=making.get("prefix"))
-    with closing(Sender(namesrv, timeout_ms=10_000)) as sender:
-        for batch in table.to_batches():
-            for message in maker.messages(batch):
-                sender.send(message)
-        sender.flush()
-    wait_for_route(namesrv, topic)
-    return sender.stored
-
-
-def wait_for_route(namesrv, topic):
-    """A broker tells name servers of a topic that a send has made, but not before it answers."""
-    with Cluster(namesrv, timeout_ms=10_000) as cluster:
-        for _ in range(500):
-            if cluster.route(topic):
-                return
-            time.sleep(0.01)
-    raise AssertionError(f"no name server has heard of {topic}")
 
 
 def options(running, topic, *, streaming=False, **more):
@@ -58,10 +35,12 @@ def read(chosen):
 def read_files(chosen, count):
     """A running server writes its queues' ends about once a second."""
     backend = StoreBackend(chosen)
-    for _ in range(1000):
-        if sum(end for _, end in backend.bounds(backend.queues(chosen.topics)).values()) == count:
-            break
-        time.sleep(0.01)
+
+    def written():
+        bounds = backend.bounds(backend.queues(chosen.topics))
+        return sum(end for _, end in bounds.values()) == count
+
+    wait_until(written, "the queues are not written")
     return [batch for part in plan_batch(chosen, backend) for batch in read_store(chosen, part)]
 
 

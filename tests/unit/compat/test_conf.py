@@ -14,7 +14,7 @@ def test_defaults_are_those_of_java():
     assert config.broker_ip1 == "10.0.0.1"
     assert config.listen_port == 10911
     assert config.store_path_root_dir == "/home/u/store"
-    assert config.commit_log_dir == "/home/u/store/commitlog"
+    assert config.commit_log_dirs == ["/home/u/store/commitlog"]
     assert config.mapped_file_size_commit_log == 1 << 30
     assert config.consume_queue_file_size == 6_000_000
     assert config.ha_port == 10912

@@ -258,3 +258,27 @@ def test_a_full_disk_is_told_once_and_forgotten_when_there_is_space(disk, clock,
     assert caplog.text.count("append refused") == 1
     assert caplog.text.count("append works again") == 1
     assert numbers(store)[-1] == 120
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_queues_whose_messages_have_all_expired_can_be_deleted_and_start_anew(disk, clock, end):
+    store = filled(disk, clock)
+    store.put_batch([message(b"kept", topic=b"Young")])
+    store.commit_log.files.drop_first(store.commit_log.files.files[0])
+    while len(store.commit_log.files.files) > 1:
+        store.commit_log.files.drop_first(store.commit_log.files.files[0])
+    for number in range(60):  # T/0 has a message only in files that are gone
+        store.put_batch([message(b"%d" % number * 20, topic=b"Young")])
+    while len(store.commit_log.files.files) > 1:
+        store.commit_log.files.drop_first(store.commit_log.files.files[0])
+    assert store.delete_expired_queues(keep=lambda topic: topic == "T") == 0
+    assert store.max_offset("T", 0) == 120
+    assert store.delete_expired_queues(keep=lambda topic: False) == 1
+    assert store.topics() == {"Young"}
+    assert store.max_offset("T", 0) == 0
+    young = store.max_offset("Young", 0)
+    assert store.put_batch([message(b"0" * 20)])[0].queue_offset == 0
+    store.close() if end == "close" else kill(store)
+    again = open_store(ROOT, clock, disk)
+    assert numbers(again) == [0]
+    assert again.max_offset("Young", 0) == young

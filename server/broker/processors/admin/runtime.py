@@ -65,7 +65,7 @@ def runtime_info(broker: Broker) -> dict[str, str]:
         **broker.timers.runtime(),
         "brokerActive": "true",
         "brokerVersionDesc": version_name(CURRENT_VERSION),
-        "earliestMessageTimeStamp": str(_earliest_message_time(broker)),
+        "earliestMessageTimeStamp": str(broker.store.earliest_time()),
         "remainHowManyDataToFlush": human_bytes(_unflushed_bytes(broker)),
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_request_time_stamp),
     }
@@ -112,13 +112,12 @@ def _rates(stats: BrokerStats, value: Callable[[Totals], int], *, unknown: str =
 
 
 def _disk(broker: Broker) -> dict[str, str]:
-    commit_log = broker.config.commit_log_dir
     queues = Path(broker.config.store_path_root_dir) / "consumequeue"
-    ratio = str(disk_ratio(Path(commit_log)))
+    ratios = {folder: disk_ratio(Path(folder)) for folder in broker.config.commit_log_dirs}
     whole = os.statvfs(broker.config.store_path_root_dir)
     return {
-        "commitLogDiskRatio": ratio,
-        f"commitLogDiskRatio_{commit_log}": ratio,
+        "commitLogDiskRatio": str(min(ratios.values())),
+        **{f"commitLogDiskRatio_{folder}": str(ratio) for folder, ratio in ratios.items()},
         "consumeQueueDiskRatio": str(disk_ratio(queues)),
         "commitLogMinOffset": str(broker.store.min_phy_offset),
         "commitLogMaxOffset": str(broker.store.max_phy_offset),
@@ -202,13 +201,6 @@ def _at_rest() -> dict[str, str]:
         "timerEnqueueTps": "0.0",
         "timerDequeueTps": "0.0",
     }
-
-
-def _earliest_message_time(broker: Broker) -> int:
-    record = broker.store.record_at(broker.store.min_phy_offset)
-    if record is None:
-        return -1
-    return broker.store.commit_log.store_timestamp(broker.store.min_phy_offset, len(record))
 
 
 def _unflushed_bytes(broker: Broker) -> int:

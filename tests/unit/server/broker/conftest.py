@@ -19,6 +19,7 @@ from pyritemq.server.broker.state.channels import (
     ProducerTable,
     notify_consumer_ids_changed,
 )
+from pyritemq.server.broker.state.events import Events
 from pyritemq.server.broker.state.groups import SubscriptionGroupTable
 from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
 from pyritemq.server.broker.state.queue_locks import QueueLocks
@@ -165,6 +166,7 @@ def broker(config, clock, tmp_path) -> SimpleNamespace:
         consumers=ConsumerTable(clock, on_change=notify_consumer_ids_changed),
         queue_locks=QueueLocks(clock),
         registration=registration,
+        events=Events(),
         stats=BrokerStats(
             cluster="DefaultCluster", is_system_topic=topics.is_system_topic, now_ms=clock.now_ms
         ),

@@ -50,11 +50,20 @@ def test_slots_come_by_time_around_the_end_of_the_file(wheel):
 
 
 def test_revising_moves_the_last_position_and_keeps_the_rest(wheel):
-    wheel.revise_last(NOW_MS, 104)
-    assert wheel.slot(NOW_MS) == Slot(NOW_MS, 104, 104)
+    wheel.revise([(NOW_MS, 52), (NOW_MS + 1, 104)])
+    assert wheel.slot(NOW_MS) == Slot(NOW_MS, 52, 104)
     wheel.put(Slot(NOW_MS, 0, 52, 2, 0))
-    wheel.revise_last(NOW_MS, 104)
+    wheel.revise([(NOW_MS, 104)])
     assert wheel.slot(NOW_MS) == Slot(NOW_MS, 0, 104, 2)
+
+
+def test_revising_leaves_a_slot_that_has_come_round_since(wheel):
+    later = at(2 * SMALL)
+    wheel.put(later)
+    wheel.revise([(NOW_MS, 52)])
+    assert wheel.slot(later.time_ms) == later
+    wheel.revise([(NOW_MS, 52), (later.time_ms, 520)])
+    assert wheel.slot(later.time_ms) == later._replace(last_pos=520)
 
 
 def test_a_file_of_another_size_is_refused(tmp_path):

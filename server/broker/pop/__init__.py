@@ -1,0 +1,1 @@
+"""POP consumption: the broker hands out messages and remembers which of them are not acked yet."""
