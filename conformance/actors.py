@@ -103,7 +103,12 @@ class Producer(Actor):
 
     def checks(self, at_least: int, *, within: float = RECEIVE_SECONDS) -> list[Json]:
         found: list[Json] = self.call(
-            "checks", **{"from": 0, "atLeast": at_least, "withinMs": int(within * 1000)}
+            "checks",
+            **{
+                "from": 0,
+                "atLeast": at_least,
+                "withinMs": int(within * 1000 * self._trial.patience),
+            },
         )
         return found
 
@@ -155,7 +160,12 @@ class Consumer(Actor):
     def received(self, at_least: int, *, within: float = RECEIVE_SECONDS) -> list[Json]:
         """All that came so far, once there is enough of it or the time is over."""
         found: list[Json] = self.call(
-            "received", **{"from": 0, "atLeast": at_least, "withinMs": int(within * 1000)}
+            "received",
+            **{
+                "from": 0,
+                "atLeast": at_least,
+                "withinMs": int(within * 1000 * self._trial.patience),
+            },
         )
         return found
 
@@ -199,7 +209,9 @@ class LiteConsumer(Actor):
     group = ""
 
     def poll(self, at_least: int, *, within: float = RECEIVE_SECONDS) -> list[Json]:
-        found: list[Json] = self.call("poll", atLeast=at_least, withinMs=int(within * 1000))
+        found: list[Json] = self.call(
+            "poll", atLeast=at_least, withinMs=int(within * 1000 * self._trial.patience)
+        )
         return found
 
     def queues(self, topic: str) -> list[Json]:

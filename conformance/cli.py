@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pyritemq.conformance import catalogue, html_report, launchers, pages, reports
+from pyritemq.conformance import (
+    catalogue,
+    html_report,
+    launchers,
+    mutants,
+    pages,
+    recording,
+    replay,
+    reports,
+)
 from pyritemq.conformance.jars import JarsMissingError, jar_folder
+from pyritemq.conformance.mutations import MUTATIONS
+from pyritemq.conformance.recording import Recorder
 from pyritemq.conformance.results import FAILED, Result, Run
 from pyritemq.conformance.runner import SIDE_BY_SIDE, Runner
 from pyritemq.conformance.servers.nodes import (
@@ -21,6 +34,8 @@ from pyritemq.conformance.servers.nodes import (
     PyriteServer,
     RocketServer,
 )
+from pyritemq.conformance.servers.proxied import ProxiedServer
+from pyritemq.conformance.setup import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +114,7 @@ def run(
         if wanted not in OURS and ":" not in wanted:
             raise click.UsageError(f"--server {wanted}: want pyrite, rocketmq or HOST:PORT")
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, _ended)
     result = Run([], names, launcher, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
     with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
         place = _launcher(launcher, Path(folder))
@@ -107,8 +123,8 @@ def run(
                 _run_on(_server(wanted, place), place, cases, result, jobs)
         finally:
             place.close()
-    result.seconds = round(time.monotonic() - began, 1)
-    _write(result, report, matrix)
+            result.seconds = round(time.monotonic() - began, 1)
+            _write(result, report, matrix)  # of a run that is ended early as well
     _summary(result)
     sys.exit(1 if result.failed() else 0)
 
@@ -129,6 +145,76 @@ def report_runs(results: tuple[Path, ...], report: Path | None, matrix: Path | N
     sys.exit(1 if joined.failed() else 0)
 
 
+@main.command("mutants")
+@click.option("--only", default="", help="Families, separated by commas.")
+@click.option("--untouched", is_flag=True, help="Break nothing: the same cases must then pass.")
+def run_mutants(only: str, untouched: bool) -> None:
+    """Show that cases can fail: each family meets a server that is broken in its way."""
+    wanted = {name.strip() for name in only.split(",") if name.strip()}
+    chosen = [one for one in MUTATIONS if not wanted or one.family in wanted]
+    if untouched:
+        chosen = [mutants.untouched(one) for one in chosen]
+
+    def say(verdict: mutants.Verdict) -> None:
+        said = f"{verdict.mutation.family:8} {verdict.mutation.what}: {verdict.result.case_id}"
+        click.echo(f"{said} {verdict.result.status}  {verdict.result.reason[:160]}")
+
+    with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
+        place = _launcher("local", Path(folder))
+        try:
+            patience = 1.0 if untouched else mutants.PATIENCE
+            verdicts = mutants.run_mutants(place, chosen, say=say, patience=patience)
+        finally:
+            place.close()
+    judge = mutants.broken_by_the_proxy if untouched else mutants.unnoticed
+    wrong = judge(verdicts)
+    click.echo("\n".join([f"{len(verdicts)} families, {len(wrong)} wrong", *wrong]))
+    sys.exit(1 if wrong else 0)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--only", default="SEND,PULL,OFFSET,FRAME", show_default=True, help="As for run.")
+def record(file: Path, only: str) -> None:
+    """Run cases against PyriteMQ and record what their clients ask."""
+    cases = [one for one in _selected(only, core=False) if one.setup == PLAIN and not one.alone]
+    recorder = Recorder()
+    server = ProxiedServer("pyritemq", recorder.judge)
+    with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
+        place = _launcher("local", Path(folder))
+        try:
+            Runner(server, place, say=_Progress(len(cases)), side_by_side=1).run(
+                cases, [launchers.JAVA_CLIENTS[0]]
+            )
+        finally:
+            place.close()
+    exchanges = recorder.exchanges()
+    recording.write(file, exchanges, server.addresses)
+    click.echo(f"{len(exchanges)} exchanges in {file}")
+
+
+@main.command("replay")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def replay_file(file: Path) -> None:
+    """Replay a recording to PyriteMQ and to the real RocketMQ, and compare every reply."""
+    try:
+        exchanges, addresses = recording.read(file)
+    except recording.RecordingError as error:
+        raise click.ClickException(str(error)) from error
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyritemq-replay-")))
+        targets = []
+        for server in (PyriteServer(), RocketServer()):
+            running = stack.enter_context(server.started(folder / server.kind, PLAIN, "127.0.0.1"))
+            nodes = {node.name: node.address for node in (*running.namesrvs, *running.brokers)}
+            targets.append(replay.Target(server.kind, nodes))
+        compared, differences = replay.replay(exchanges, addresses, targets[0], targets[1])
+    for difference in differences:
+        click.echo(difference.words())
+    click.echo(f"{compared} replies compared, {len(differences)} fields differ")
+    sys.exit(1 if differences else 0)
+
+
 @main.command()
 @click.argument("page", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def docs(page: Path) -> None:
@@ -138,6 +224,11 @@ def docs(page: Path) -> None:
     except pages.PageError as error:
         raise click.ClickException(str(error)) from error
     page.write_text(text, encoding="utf-8")
+
+
+def _ended(number: int, frame: object) -> None:
+    """SIGTERM ends a run in order: servers and containers go, and the report is written."""
+    raise SystemExit(128 + number)
 
 
 def _write(result: Run, report: Path | None, matrix: Path | None) -> None:
@@ -160,8 +251,12 @@ def _run_on(
     into.versions |= server.versions()
     total = sum(len(into.clients) if one.run_with == catalogue.CLIENT else 1 for one in cases)
     progress = _Progress(total)
-    runner = Runner(server, launcher, say=progress, side_by_side=jobs)
-    into.results += runner.run(cases, into.clients)
+
+    def say(result: Result) -> None:
+        into.results.append(result)
+        progress(result)
+
+    Runner(server, launcher, say=say, side_by_side=jobs).run(cases, into.clients)
 
 
 class _Progress:

@@ -58,7 +58,9 @@ class Runner:
         *,
         say: Callable[[Result], None],
         side_by_side: int = SIDE_BY_SIDE,
+        patience: float = 1.0,
     ) -> None:
+        self._patience = patience
         self._server = server
         self._launcher = launcher
         self._say = say
@@ -133,7 +135,12 @@ class Runner:
             if cell.case.run_with == CLIENT:
                 driver = self._launcher.shared_driver(cell.client)
             trial = Trial(
-                cell.case, driver=driver, servers=servers, launcher=self._launcher, folder=folder
+                cell.case,
+                driver=driver,
+                servers=servers,
+                launcher=self._launcher,
+                folder=folder,
+                patience=self._patience,
             )
             try:
                 cell.case.body(trial)

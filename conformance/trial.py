@@ -66,8 +66,11 @@ class Trial:
         servers: RunningServers,
         launcher: Launcher,
         folder: Path,
+        patience: float = 1.0,
     ) -> None:
         self.case = case
+        self.patience = patience
+        """Of each wait, how much is waited: less where a failure is what is looked for."""
         self.servers = servers
         self.namesrv = servers.namesrv
         self.folder = folder
@@ -215,6 +218,7 @@ class Trial:
         self, what: str, look: Callable[[], object], expected: object, *, within: float = WITHIN
     ) -> None:
         """Look again and again until it is as expected; what the client refuses may yet come."""
+        within *= self.patience
         deadline = time.monotonic() + within
         while (got := _look(look)) != expected:
             if time.monotonic() > deadline:

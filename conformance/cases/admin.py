@@ -151,15 +151,15 @@ def producer_connections(t: Trial) -> None:
 def broker_setting(t: Trial) -> None:
     """updateBrokerConfig of a setting shows in getBrokerConfig."""
     address = t.servers.broker.address
-    said = t.mqadmin("updateBrokerConfig", "-b", address, "-k", "maxMessageSize", "-v", "4194303")
+    said = t.mqadmin("updateBrokerConfig", "-b", address, "-k", "transactionCheckMax", "-v", "14")
     t.true("success", "success" in said, said)
 
     def value() -> str:
         text = t.mqadmin("getBrokerConfig", "-b", address)
-        found = re.search(r"^maxMessageSize\s*=\s*(\d+)", text, re.MULTILINE)
+        found = re.search(r"^transactionCheckMax\s*=\s*(\d+)", text, re.MULTILINE)
         return found[1] if found else text
 
-    t.eventually("value", value, "4194303")
+    t.eventually("value", value, "14")
 
 
 @case("ADMIN-010", "A broker tells of itself", source="mqadmin: brokerStatus", run_with=TOOLS)

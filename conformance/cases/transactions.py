@@ -161,7 +161,7 @@ def asked_another(t: Trial) -> None:
     properties = {"CHECK_IMMUNITY_TIME_IN_SECONDS": "4", "local": "unknown", "check": "commit"}
     dies.send_in_transaction(topic, "orphan", **properties)
     doomed.kill()
-    t.equal("asked about", set(bodies(stays.checks(1, within=60))), {"orphan"})
+    t.equal("asked about", set(bodies(stays.checks(1, within=100))), {"orphan"})
     t.equal("received", bodies(t.consumer(topic).received(1)), ["orphan"])
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 HELLO_SECONDS = 60.0
 """A JVM in a container on a busy machine has needed 10."""
 
-CALL_SECONDS = 60.0
+CALL_SECONDS = 150.0
+"""More than any case lets a client wait."""
 
 
 class DriverError(Exception):

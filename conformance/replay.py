@@ -1,0 +1,226 @@
+"""Replays a recording to two servers and compares their replies field by field.
+
+Requests go one by one, to both, in the recorded order; a request that waits at the server does not
+wait here. What may differ by nature is listed below, and is short.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyritemq.conformance.wire import Wire, WireError, java_json
+from pyritemq.protocol.codes import RequestCode
+from pyritemq.protocol.errors import ProtocolError
+from pyritemq.protocol.record import decode_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyritemq.conformance.recording import Exchange
+    from pyritemq.protocol.command import Command
+
+VOLATILE_FIELDS = {
+    "msgId",
+    "transactionId",
+    "offsetMsgId",
+    "brokerAddr",
+    "indexLastUpdateTimestamp",
+}
+"""Ext fields that name a time or the place of a process."""
+
+VOLATILE_KEYS = {"lastUpdateTimestamp", "timestamp", "dataVersion", "lastTimestamp", "counter"}
+"""The same in JSON bodies."""
+
+VOLATILE_RECORD = {"store_timestamp", "store_host", "born_host", "body_crc"}
+NOT_REPLAYED = {
+    RequestCode.GET_BROKER_CONFIG,
+    RequestCode.GET_BROKER_RUNTIME_INFO,
+    RequestCode.GET_CONSUMER_RUNNING_INFO,
+    RequestCode.CONSUME_MESSAGE_DIRECTLY,
+    RequestCode.UNREGISTER_CLIENT,
+}
+"""They tell of the process itself, or go on to a client that is not there."""
+
+PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+SUSPEND = 2
+ONE_WAY = 2
+TRIES, PAUSE_SECONDS = 15, 0.2
+"""A real broker shows what it stored a moment later: a reply that differs is asked for again."""
+
+READS = {
+    *PULLS,
+    RequestCode.GET_MAX_OFFSET,
+    RequestCode.GET_MIN_OFFSET,
+    RequestCode.GET_ROUTEINFO_BY_TOPIC,
+    RequestCode.QUERY_MESSAGE,
+    RequestCode.QUERY_CONSUMER_OFFSET,
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
+    RequestCode.GET_BROKER_CLUSTER_INFO,
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+    RequestCode.GET_TOPIC_STATS_INFO,
+    RequestCode.VIEW_MESSAGE_BY_ID,
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A started server: its kind, and the address of each recorded node."""
+
+    kind: str
+    addresses: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field in which two replies differ."""
+
+    exchange: Exchange
+    field: str
+    first: object
+    second: object
+
+    def words(self) -> str:
+        try:
+            name = RequestCode(self.exchange.request.code).name
+        except ValueError:
+            name = str(self.exchange.request.code)
+        place = f"#{self.exchange.number} {name} to {self.exchange.node}"
+        return f"{place}: {self.field}: {self.first!r:.300} / {self.second!r:.300}"
+
+
+def replay(
+    exchanges: Sequence[Exchange], recorded: dict[str, str], first: Target, second: Target
+) -> tuple[int, list[Difference]]:
+    """How many requests were compared, and in what their replies differ."""
+    compared, differences = 0, []
+    with ExitStack() as stack:
+        sides = [_Side(stack, target, recorded) for target in (first, second)]
+        for one in exchanges:
+            if one.request.code in NOT_REPLAYED:
+                continue
+            if one.request.flag & ONE_WAY:
+                for side in sides:
+                    side.tell(one)
+                continue
+            compared += 1
+            differences += _compared(one, sides)
+    return compared, differences
+
+
+def _compared(one: Exchange, sides: Sequence[_Side]) -> list[Difference]:
+    found: list[Difference] = []
+    for _ in range(TRIES):
+        shown = [side.ask(one) for side in sides]
+        found = [Difference(one, *row) for row in _different(*shown)]
+        if not found or one.request.code not in READS:
+            break
+        time.sleep(PAUSE_SECONDS)
+    return found
+
+
+class _Side:
+    """Connections to one server, made when they are first wanted."""
+
+    def __init__(self, stack: ExitStack, target: Target, recorded: dict[str, str]) -> None:
+        self._stack, self._target, self._recorded = stack, target, recorded
+        self._wires: dict[tuple[str, bool], Wire] = {}
+
+    def tell(self, one: Exchange) -> None:
+        request = self._request(one)
+        self._wire(one).ask(
+            request.code, request.ext_fields, bytes(request.body), flag=request.flag
+        )
+
+    def ask(self, one: Exchange) -> dict[str, object]:
+        """The reply, flattened to comparable fields."""
+        request = self._request(one)
+        how = {"flag": request.flag, "language": request.language, "version": request.version}
+        try:
+            reply = self._wire(one).call(
+                request.code, request.ext_fields, bytes(request.body), **how
+            )
+        except WireError as error:
+            self._wires.pop((one.node, one.request.binary), None)
+            return {"connection": type(error).__name__}
+        return self._neutral(reply, one)
+
+    def _wire(self, one: Exchange) -> Wire:
+        key = (one.node, one.request.binary)
+        if key not in self._wires:
+            made = Wire(self._target.addresses[one.node], binary=one.request.binary, seconds=10)
+            self._wires[key] = self._stack.enter_context(made)
+        return self._wires[key]
+
+    def _request(self, one: Exchange) -> Command:
+        fields, body = dict(one.request.fields), bytes.fromhex(one.request.body)
+        for node, address in self._recorded.items():
+            mine = self._target.addresses.get(node, address)
+            fields = {name: value.replace(address, mine) for name, value in fields.items()}
+            body = body.replace(address.encode(), mine.encode())
+        if one.request.code in PULLS and "sysFlag" in fields:
+            fields["sysFlag"] = str(int(fields["sysFlag"]) & ~SUSPEND)
+        return replace(one.request, fields=fields, body=body.hex()).command()
+
+    def _neutral(self, reply: Command, one: Exchange) -> dict[str, object]:
+        shown: dict[str, object] = {"code": int(reply.code), "remark": self._plain(reply.remark)}
+        for name, value in reply.ext_fields.items():
+            kept = "…" if name in VOLATILE_FIELDS else self._plain(value)
+            shown[f"extFields.{name}"] = kept
+        body = bytes(reply.body)
+        if one.request.code in PULLS and reply.code == 0:
+            shown |= dict(_records(body))
+        elif body:
+            shown["body"] = self._body(body)
+        return shown
+
+    def _body(self, body: bytes) -> object:
+        try:
+            return _steady(java_json((self._plain(body.decode()) or "").encode()))
+        except (ValueError, UnicodeDecodeError):
+            return body.hex() if len(body) < 200 else f"{len(body)} bytes"
+
+    def _plain(self, text: str | None) -> str | None:
+        """Own addresses by the names of their nodes; times of day out of remarks."""
+        if text is None:
+            return None
+        for node, address in self._target.addresses.items():
+            text = text.replace(address, f"<{node}>")
+        return re.sub(r"127\.0\.0\.1:\d+", "<address>", text)
+
+
+def _records(body: bytes) -> Iterator[tuple[str, object]]:
+    try:
+        records = decode_records(body)
+    except ProtocolError as error:
+        yield "body", str(error)
+        return
+    yield "records", len(records)
+    for number, record in enumerate(records):
+        for name, value in record._asdict().items():
+            if name not in VOLATILE_RECORD:
+                yield f"records[{number}].{name}", value
+
+
+def _steady(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Without what is volatile, and with lists in one order: Java's come from hash maps."""
+    if isinstance(value, dict):
+        return {name: _steady(one) for name, one in value.items() if name not in VOLATILE_KEYS}
+    if isinstance(value, list):
+        return sorted(
+            (_steady(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True)
+        )
+    return value
+
+
+def _different(
+    first: dict[str, object], second: dict[str, object]
+) -> Iterator[tuple[str, object, object]]:
+    for name in sorted({*first, *second}):
+        one, two = first.get(name, "(absent)"), second.get(name, "(absent)")
+        if one != two:
+            yield name, one, two
