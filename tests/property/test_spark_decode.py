@@ -5,7 +5,7 @@ import datetime as dt
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyritemq.protocol.record import (
@@ -110,6 +110,7 @@ def expected_row(raw, position, size):
     }
 
 
+@settings(max_examples=50)  # 6 records each, on average
 @given(st.lists(records(), min_size=1, max_size=12), st.integers(0, 2**40))
 def test_every_column_equals_the_declaration(items, base):
     data, positions, sizes = pack(items, base)
