@@ -344,7 +344,7 @@ class MessageStore:
             self.persist()
         elif self._schedule.is_write_out_due(now):
             with self._flush_lock:
-                self.queues.write_out()
+                self.queues.write_out_some()
         self.index.work()
 
     def prepare_next(self) -> None:
