@@ -214,7 +214,8 @@ class Broker:
         """
         parts = (self.topics, self.groups, self.offsets, self.filters, self.delays, self.pop)
         tables = (part.persist for part in parts)
-        saves = (self.transactions.close, *tables, self.timers.close, self.store.close)
+        writes = (self.transactions.close, self.pop.buffer.close)
+        saves = (*writes, *tables, self.timers.close, self.store.close)
         for save in saves:
             try:
                 save()
