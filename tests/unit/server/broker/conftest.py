@@ -175,6 +175,7 @@ def broker(config, clock, tmp_path) -> SimpleNamespace:
         lanes={},
         cold_data_limits={},
         timers=TimersOff(),
+        configured=lambda: None,
     )
 
 
