@@ -31,6 +31,7 @@ from pyritemq.server.broker.state.events import Events
 from pyritemq.server.broker.state.groups import SubscriptionGroupTable
 from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
 from pyritemq.server.broker.state.queue_locks import QueueLocks
+from pyritemq.server.broker.state.queue_mappings import QueueMappingTable
 from pyritemq.server.broker.state.stats import BrokerStats
 from pyritemq.server.broker.state.topics import TopicTable
 from pyritemq.server.broker.store_config import store_config
@@ -114,7 +115,10 @@ class Broker:
             now_ms=now_ms,
             use_reset=config.use_server_side_reset_offset,
         )
-        for table in (self.topics, self.groups, self.offsets):
+        self.queue_mappings = QueueMappingTable(
+            JsonTable(tables / "topicQueueMapping.json"), config.broker_name, now_ms=now_ms
+        )
+        for table in (self.topics, self.groups, self.offsets, self.queue_mappings):
             table.load()
         self.delays = DelayService(
             config,
@@ -151,7 +155,10 @@ class Broker:
             config, self.groups, log_end=lambda: self.store.max_phy_offset
         )
         self.registration = Registration(
-            config, self.topics, advertised_address=self.advertised_address
+            config,
+            self.topics,
+            self.queue_mappings,
+            advertised_address=self.advertised_address,
         )
         self.topics.on_change = self.registration.topics_changed
         self.live_config = LiveConfig(config, now_ms=now_ms)

@@ -70,7 +70,7 @@ public class Dashboard {
         consumer.shutdown();
         producer.shutdown();
         cleaning(broker);
-        System.out.println("done");
+        System.out.println("all calls are made");
         System.out.flush();
         Runtime.getRuntime().halt(0);
     }

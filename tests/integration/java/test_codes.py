@@ -21,8 +21,6 @@ LITE = {
 }
 """Lite topics are not there: docs/pop.md."""
 
-STATIC_TOPICS = {RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC}
-
 
 def disassembled(name: str) -> list[str]:
     command = ["javap", "-p", "-c", "-cp", class_path(), name]
@@ -70,7 +68,7 @@ def test_every_code_that_a_java_broker_handles_is_handled() -> None:
     assert len(theirs) > 70
     own = set(registered_codes(f"{package}.BrokerController"))
     assert len(own) > 30
-    assert named((theirs | own) - ours(broker_handlers)) == LITE | STATIC_TOPICS
+    assert named((theirs | own) - ours(broker_handlers)) == LITE
     assert named(ours(broker_handlers) - theirs - own) == set()
 
 

@@ -8,6 +8,7 @@ is made from a run: PYRITEMQ_WRITE_TABLE=1 writes it, otherwise it must say what
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -226,7 +227,6 @@ def _outputs(
     known = {"folder": str(folder)}
     with server as cluster:
         known |= {"ns": cluster.namesrv, "broker": cluster.broker}
-        pages = _dashboard(cluster, folder / "dashboard")
         outputs = {}
         for number, line in enumerate(COMMANDS):
             said = _with_written_file(mqadmin(*line.format_map(known).split()))
@@ -234,7 +234,7 @@ def _outputs(
                 if found := re.search(pattern, said):
                     known.setdefault(name, found[1])
             outputs[number, line] = _normalised(said, cluster, folder)
-        return outputs, pages
+        return outputs, _dashboard(cluster, folder / "dashboard")
 
 
 def _dashboard(cluster: Cluster, folder: Path) -> dict[str, str]:
@@ -243,7 +243,7 @@ def _dashboard(cluster: Cluster, folder: Path) -> dict[str, str]:
     flags = java_flags(str(folder))
     command = ["java", *flags, "-cp", class_path(), str(DASHBOARD), cluster.namesrv, cluster.broker]
     with Child("dashboard", command, folder=folder, env={}) as dashboard:
-        dashboard.wait_for_line("done", timeout=DASHBOARD_SECONDS)
+        dashboard.wait_for_line("all calls are made", timeout=DASHBOARD_SECONDS)
         lines = _normalised(dashboard.output(), cluster, folder)
     calls = (line.partition(" = ") for line in lines)
     return {name: came for name, sign, came in calls if sign}
@@ -279,6 +279,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
         lines = differing.setdefault(key[1].removeprefix("@2 ").split()[0], [])
         lines += [f"- {line}" for line in expected if line not in ours[key]]
         lines += [f"+ {line}" for line in ours[key] if line not in expected]
+    (folder / "differing.json").write_text(json.dumps(differing, indent=1))  # for a look by hand
     return Found(listed, differing, (their_pages, our_pages))
 
 
