@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 6
 """Cases at once on shared servers; on two cores more of them only wait for each other."""
 
-ALONE_SIDE_BY_SIDE = 2
-"""Cases with servers of their own at once: each real broker is half a gigabyte."""
+ALONE_SHARE = 3
+"""Of how many jobs one may be a case with servers of its own: each real broker is half a
+gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Runner:
         self._launcher = launcher
         self._say = say
         self._side_by_side = side_by_side
+        self._alone_side_by_side = max(1, side_by_side // ALONE_SHARE)
         self._numbers = itertools.count(1)
 
     def run(self, cases: Sequence[Case], clients: Sequence[str]) -> list[Result]:
@@ -82,7 +84,7 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
             for setup, group in shared.items():
                 results += self._run_shared(setup, group, Path(folder))
-            with ThreadPoolExecutor(ALONE_SIDE_BY_SIDE) as pool:
+            with ThreadPoolExecutor(self._alone_side_by_side) as pool:
                 results += pool.map(lambda cell: self._run_alone(cell, Path(folder)), alone)
         return results
 
