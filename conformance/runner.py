@@ -40,6 +40,16 @@ ALONE_SHARE = 3
 """Of how many jobs one may be a case with servers of its own: each real broker is half a
 gigabyte."""
 
+PLAIN_ERRORS = (
+    CheckFailedError,
+    DriverError,
+    DriverBrokenError,
+    WireError,
+    NotOurServerError,
+    ChildError,
+)
+"""Whose message is the whole story; of others the traceback is shown."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -163,9 +173,10 @@ class Runner:
         trial: Trial | None,
         driver: Driver | None,
     ) -> Result:
-        plain = (CheckFailedError, DriverError, DriverBrokenError, WireError, NotOurServerError)
         what = (
-            str(error) if isinstance(error, plain) else "".join(traceback.format_exception(error))
+            str(error)
+            if isinstance(error, PLAIN_ERRORS)
+            else "".join(traceback.format_exception(error))
         )
         expected, got = "", ""
         if isinstance(error, CheckFailedError):
@@ -178,7 +189,7 @@ class Runner:
             server_log=trial.servers.log_tail() if trial else "",
             client_log=driver.log_tail() if driver else "",
         )
-        line = 0 if isinstance(error, plain) else -1  # a traceback ends with what was raised
+        line = 0 if isinstance(error, PLAIN_ERRORS) else -1  # a traceback ends with what was raised
         reason = f"{what}: expected {expected}, got {got}" if expected else _line(what, line)
         return self._result(cell, FAILED, seconds=seconds, reason=reason[:600], evidence=evidence)
 
