@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyritemq.conformance import wire as wires
 from pyritemq.conformance.actors import Consumer, LiteConsumer, Producer, PullConsumer
-from pyritemq.conformance.drivers.link import Driver, DriverError, counted
+from pyritemq.conformance.drivers.link import Driver, DriverError, UnsupportedError, counted
 from pyritemq.conformance.wire import Wire
 from pyritemq.protocol.codes import RequestCode
 
@@ -166,6 +166,8 @@ class Trial:
 
     def another_driver(self, *flags: str) -> Driver:
         """A driver process of this case alone, with more JVM flags."""
+        if flags and not self._client_name().startswith("java-"):
+            raise UnsupportedError(f"flag {flags[0]}")
         driver = self._launcher.driver(self._client_name(), flags=flags)
         self._stack.callback(driver.close)
         return driver
@@ -209,7 +211,7 @@ class Trial:
         except DriverError as error:
             if code is not None:
                 self.equal(f"{what}: the code of the refusal", error.code, code)
-            if kind:
+            if kind and self._client_name().startswith("java-"):  # kinds are Java's classes
                 self.equal(f"{what}: the kind of the refusal", error.kind, kind)
             return error
         raise CheckFailedError(what, f"a refusal {code or kind}", got)

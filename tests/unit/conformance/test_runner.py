@@ -12,6 +12,7 @@ import pytest
 
 from pyritemq.conformance import catalogue
 from pyritemq.conformance.drivers.link import Driver, DriverBrokenError, DriverError
+from pyritemq.conformance.drivers.registry import CLIENTS
 from pyritemq.conformance.results import FAILED, NOT_APPLICABLE, PASSED, SKIPPED
 from pyritemq.conformance.runner import Runner
 from pyritemq.conformance.servers.nodes import Node, RunningServers
@@ -37,6 +38,9 @@ class EchoChannel:
         reply: dict[str, Any] = {"id": request["id"], "result": request}
         if request["do"] == "refuse":
             error = {"type": "MQBrokerException", "message": "no", "code": 13}
+            reply = {"id": request["id"], "error": error}
+        if request["do"] == "recall":
+            error = {"type": "Unsupported", "message": "recall"}
             reply = {"id": request["id"], "error": error}
         self._lines.put("no protocol at all")
         self._lines.put(None if request["do"] == "die" else json.dumps(reply))
@@ -185,3 +189,36 @@ def test_a_driver_answers_each_request_and_raises_what_the_client_raised() -> No
     driver.close()
     with pytest.raises(DriverBrokenError):
         driver.call("hello", seconds=5)
+
+
+def test_what_the_client_has_no_call_for_is_not_applicable() -> None:
+    def body(t: Trial) -> None:
+        t.call("recall")
+
+    result = verdict(body)
+    assert (result.status, result.reason) == (NOT_APPLICABLE, "client has no recall")
+
+
+def test_what_a_client_is_known_to_do_wrong_is_skipped_with_the_reason_unless_it_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[str] = []
+    case = replace(
+        catalogue.load()[0],
+        id="SEND-001",
+        run_with="client",
+        features=("send",),
+        setup=PLAIN,
+        alone=False,
+        body=lambda t: ran.append(t.case.id),
+    )
+    broken = replace(CLIENTS["java-5.5.0"], broken={"SEND-*": "sends twice"})
+    monkeypatch.setitem(CLIENTS, "java-5.5.0", broken)
+    place = Place()
+    try:
+        (skipped,) = Runner(Nothing(), place, say=print).run([case], ["java-5.5.0"])
+        assert (skipped.status, skipped.reason, ran) == (SKIPPED, "client: sends twice", [])
+        (tried,) = Runner(Nothing(), place, say=print, try_broken=True).run([case], ["java-5.5.0"])
+    finally:
+        place.close()
+    assert (tried.status, ran) == (PASSED, ["SEND-001"])
