@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from pyritemq.conformance.drivers.build import Program
 
+LEFT_OUT = ("site-packages", "test", "idlelib", "tkinter", "__pycache__")
+"""Of an interpreter's library: what no driver uses."""
+
 REPOSITORY = "pyritemq-local/driver-base"
 
 
@@ -34,7 +37,7 @@ def driver_image(client: docker.DockerClient, program: Program) -> str:
             with tarfile.open(archive, "w") as tar:
                 add_small_root(tar)
                 for path in files:
-                    tar.add(path.resolve(), str(path), filter=_compiled_left_out)
+                    tar.add(path.resolve(), str(path), filter=_kept)
             changes = ["ENV PATH=/usr/local/bin:/usr/bin:/bin", "ENV LANG=C.UTF-8"]
             client.api.import_image(str(archive), repository=REPOSITORY, tag=tag, changes=changes)
     return name
@@ -54,5 +57,6 @@ def _digest(files: list[Path]) -> str:
     return hashlib.sha256(known.encode()).hexdigest()[:16]
 
 
-def _compiled_left_out(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return None if "__pycache__" in entry.name or "/site-packages" in entry.name else entry
+def _kept(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    parts = Path(entry.name).parts
+    return None if any(part in LEFT_OUT for part in parts) else entry

@@ -10,6 +10,8 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +50,7 @@ class Program:
         """All that may want shared libraries of this machine."""
         whole = [*self.folder.rglob("*.so"), *self.folder.rglob("*.node")]
         own = [self.folder / "driver"] if (self.folder / "driver").is_file() else []
+        whole += [path for tree in self.trees for path in tree.rglob("*.so")]
         return [*self.binaries, *own, *whole]
 
 
@@ -136,9 +139,33 @@ def node_program(name: str) -> Program:
     return Program(cached(name, sources, make), (str(node), "{}/driver.js"), (node,))
 
 
+def python_program(name: str) -> Program:
+    sources = HERE / "python"
+
+    def make(folder: Path) -> None:
+        shutil.copy(sources / "driver.py", folder)
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+        ]
+        wanted = ["--require-hashes", "-r", str(sources / "requirements.txt")]
+        run_builder([*pip, "--target", str(folder / "lib"), *wanted], folder)
+
+    python = Path(sys.executable).resolve()
+    library = Path(sysconfig.get_path("stdlib")).resolve()
+    command = (str(python), "-B", "{}/driver.py")
+    return Program(cached(name, sources, make), command, (python,), (library,))
+
+
 BUILDERS: dict[str, Callable[[str], Program]] = {
     "go": go_program,
     "node": node_program,
+    "python": python_program,
 }
 
 

@@ -102,6 +102,27 @@ CLIENTS = {
                 "pop": "has no POP consumer",
             },
         ),
+        Client(
+            "python-0.4.4",
+            "pip rocketmq 0.4.4, with the C++ client in its wheel",
+            "Python",
+            (),
+            patience=2.0,
+            lacks={
+                "sql": "subscribes with tags only",
+                "transaction": "has no transactional producer",
+                "request": "has no request-reply",
+                "trace": "writes no trace",
+                "namespace": "has no call for a namespace",
+                "vip": "has no call for the VIP channel",
+                "lite": NO_LITE,
+                "pull": "its pull consumer keeps the broker's answer to itself",
+                "query": NO_QUERY,
+                "recall": "has no recall",
+                "mqadmin": "is a tool of Java",
+                "pop": "has no POP consumer",
+            },
+        ),
     )
 }
 

@@ -47,7 +47,7 @@ async function send(request, wanted = request.message) {
     msgId: sent.msgId,
     offsetMsgId: sent.msgId,
     queueOffset: sent.queueOffset,
-    queueId: sent.messageQueue.queueId,
+    queueId: Number(sent.messageQueue.queueId),
     brokerName: sent.messageQueue.brokerName,
     topic: sent.messageQueue.topic,
     transactionId: null,

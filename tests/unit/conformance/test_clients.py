@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 OTHERS = [client for client in CLIENTS.values() if client.language != "Java"]
 
-SOURCES = {"go": "main.go", "node": "driver.js"}
+SOURCES = {"go": "main.go", "node": "driver.js", "python": "driver.py"}
 """Where each driver says which features it has."""
 
 
