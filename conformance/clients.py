@@ -51,6 +51,8 @@ class Clients(Protocol):
     """Starts official clients; server_host is the address at which they reach this machine."""
 
     server_host: str
+    own_loopback: bool
+    """Whether each client has a loopback address of its own."""
 
     def start(
         self,
@@ -60,13 +62,17 @@ class Clients(Protocol):
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
-    ) -> RunningClient: ...
+        loopback: bool = False,
+    ) -> RunningClient:
+        """`loopback`: pass on what the client asks of 127.0.0.1:9876; only with one of its own."""
 
     def close(self) -> None: ...
 
 
 class ProcessClients:
     """Starts official clients as child processes of this one."""
+
+    own_loopback = False
 
     def __init__(self, folder: Path) -> None:
         self.server_host = "127.0.0.1"
@@ -81,7 +87,9 @@ class ProcessClients:
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
+        loopback: bool = False,
     ) -> Child:
+        assert not loopback, "processes share one loopback address"
         folder = self._folder / f"client-{next(self._numbers)}"
         paths = ["-cp", class_path(client_version), main_class(name)]
         command = ["java", *java_flags(str(folder)), *flags, *paths, *arguments]

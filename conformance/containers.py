@@ -23,6 +23,7 @@ from docker.errors import APIError, DockerException
 from testcontainers.core.container import DockerContainer
 
 from pyritemq.conformance.clients import ClientError, java_flags, main_class
+from pyritemq.conformance.drivers.java_build import java_classes
 from pyritemq.conformance.images import client_image
 from pyritemq.conformance.jars import ROCKETMQ_VERSION
 
@@ -109,6 +110,8 @@ class ContainerClient:
 class ContainerClients:
     """Starts official clients in containers; one network for the session."""
 
+    own_loopback = True
+
     def __init__(self) -> None:
         self._docker = docker.from_env()
         self._remove_leftovers()
@@ -126,11 +129,15 @@ class ContainerClients:
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
+        loopback: bool = False,
         network: str | None = None,
     ) -> ContainerClient:
         """`network`: one that a test made, instead of the session's ("container:ID" as well)."""
-        command = [*java_flags("/tmp"), *flags, "-cp", "/jars/*", main_class(name), *arguments]  # noqa: S108
+        program = ["Loopback", main_class(name)] if loopback else [main_class(name)]
+        command = [*java_flags("/tmp"), *flags, "-cp", "/driver:/jars/*", *program, *arguments]  # noqa: S108
         container = self.container(client_version, command, network=network)
+        if loopback:
+            container.with_volume_mapping(str(java_classes(client_version)), "/driver", "ro")
         container.with_env("NAMESRV_ADDR", namesrv)
         return ContainerClient(f"{name}-{client_version}", container)
 

@@ -36,8 +36,19 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 6
 """Cases at once on shared servers; on two cores more of them only wait for each other."""
 
-ALONE_SIDE_BY_SIDE = 2
-"""Cases with servers of their own at once: each real broker is half a gigabyte."""
+ALONE_SHARE = 3
+"""Of how many jobs one may be a case with servers of its own: each real broker is half a
+gigabyte."""
+
+PLAIN_ERRORS = (
+    CheckFailedError,
+    DriverError,
+    DriverBrokenError,
+    WireError,
+    NotOurServerError,
+    ChildError,
+)
+"""Whose message is the whole story; of others the traceback is shown."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,7 @@ class Runner:
         self._launcher = launcher
         self._say = say
         self._side_by_side = side_by_side
+        self._alone_side_by_side = max(1, side_by_side // ALONE_SHARE)
         self._numbers = itertools.count(1)
 
     def run(self, cases: Sequence[Case], clients: Sequence[str]) -> list[Result]:
@@ -82,7 +94,7 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
             for setup, group in shared.items():
                 results += self._run_shared(setup, group, Path(folder))
-            with ThreadPoolExecutor(ALONE_SIDE_BY_SIDE) as pool:
+            with ThreadPoolExecutor(self._alone_side_by_side) as pool:
                 results += pool.map(lambda cell: self._run_alone(cell, Path(folder)), alone)
         return results
 
@@ -161,9 +173,10 @@ class Runner:
         trial: Trial | None,
         driver: Driver | None,
     ) -> Result:
-        plain = (CheckFailedError, DriverError, DriverBrokenError, WireError, NotOurServerError)
         what = (
-            str(error) if isinstance(error, plain) else "".join(traceback.format_exception(error))
+            str(error)
+            if isinstance(error, PLAIN_ERRORS)
+            else "".join(traceback.format_exception(error))
         )
         expected, got = "", ""
         if isinstance(error, CheckFailedError):
@@ -176,7 +189,7 @@ class Runner:
             server_log=trial.servers.log_tail() if trial else "",
             client_log=driver.log_tail() if driver else "",
         )
-        line = 0 if isinstance(error, plain) else -1  # a traceback ends with what was raised
+        line = 0 if isinstance(error, PLAIN_ERRORS) else -1  # a traceback ends with what was raised
         reason = f"{what}: expected {expected}, got {got}" if expected else _line(what, line)
         return self._result(cell, FAILED, seconds=seconds, reason=reason[:600], evidence=evidence)
 

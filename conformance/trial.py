@@ -176,11 +176,13 @@ class Trial:
         words = [*arguments, "-n", self.namesrv]
         return str(self.call("mqadmin", via=driver, arguments=words))
 
-    def program(self, name: str, *arguments: str, flags: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
-        """An official class as a program of its own, unmodified."""
-        running = self._launcher.programs().start(
-            name, namesrv=self.namesrv, arguments=arguments, flags=flags
-        )
+    def program(self, name: str, *arguments: str, loopback: bool = False) -> Any:  # noqa: ANN401
+        """An official class as a program of its own, unmodified. `loopback`: it looks for its name
+        server at 127.0.0.1:9876, whatever it is told."""
+        programs = self._launcher.programs()
+        if loopback and not programs.own_loopback:
+            raise SkipCase(f"{name} wants 127.0.0.1:9876 for itself: only in containers")
+        running = programs.start(name, namesrv=self.namesrv, arguments=arguments, loopback=loopback)
         self.say(f"program {name} {' '.join(arguments)}")
         return self._stack.enter_context(running)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from unit.storage.kit import START_MS, MemoryDisk, SetClock, message, open_store, read_queue
 
+from pyritemq.storage import queue_table
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.errors import FlushFailedError
 from pyritemq.storage.flush import FlushSchedule
@@ -67,6 +68,32 @@ def test_housekeeping_flushes_writes_out_and_checkpoints_when_due():
     store.housekeep()
     assert disk.exists(ROOT / "checkpoint")
     assert store.checkpoint.logics_msg_timestamp == START_MS
+
+
+def test_of_many_dirty_queues_those_that_waited_longest_are_written_first(monkeypatch):
+    monkeypatch.setattr(queue_table, "WRITE_OUT_ALL_MAX", 5)
+    disk, clock = MemoryDisk(), SetClock()
+    store = open_store(ROOT, clock, disk)
+    store.put_batch([message(queue_id=number) for number in range(5)])
+    clock.ms += 1_000
+    store.housekeep()
+    assert len(queue_names(disk)) == 5
+
+    store.put_batch([message(queue_id=number) for number in range(5, 205)])
+    for written in (11, 17, 22):  # each time a 32nd of them
+        clock.ms += 1_000
+        store.put_batch([message(queue_id=5)])
+        store.housekeep()
+        assert queue_names(disk) == {str(number) for number in range(written)}
+    assert [len(read_queue(store, queue_id=number)) for number in (5, 204)] == [4, 1]
+    store.persist()
+    assert len(queue_names(disk)) == 205
+    store.close()
+
+
+def queue_names(disk):
+    """Queues that have a file."""
+    return {path.parts[-2] for path in disk.files if "consumequeue" in path.parts}
 
 
 def test_the_next_file_is_prepared_ahead_and_used_by_the_roll():
