@@ -8,7 +8,7 @@ all replies are made, and pulls that wait for one of the queues are told once.
 from __future__ import annotations
 
 import random
-from time import perf_counter_ns
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from pyritemq.compat.java_hash import tags_code
@@ -124,14 +124,16 @@ def _put(
     broker: Broker, messages: list[MessageToStore], internal: list[tuple[InternalSend, int]]
 ) -> list[PutResult]:
     try:
-        started_ns = perf_counter_ns()
+        broker.put_began_ns = started_ns = monotonic_ns()
         results = broker.store.put_batch(messages)
         owns = [Own(first, first + len(own.messages), own.is_delayed) for own, first in internal]
-        broker.stats.count_puts(messages, results, perf_counter_ns() - started_ns, owns)
+        broker.stats.count_puts(messages, results, monotonic_ns() - started_ns, owns)
     except Exception:
         for own, _ in internal:
             own.fail()
         raise
+    finally:
+        broker.put_began_ns = 0
     for own, first in internal:
         own.done(results[first : first + len(own.messages)])
     return results
