@@ -155,6 +155,26 @@ class LanePool:
                 self._start_thread()
             return True
 
+    def take_back(self, wanted: Callable[[Request[Any]], bool]) -> list[Request[Any]]:
+        """Take out what waits and is wanted, while the threads are held up; the rest stays."""
+        taken: list[Request[Any]] = []
+        with self._lock:
+            for _ in range(self._queue.qsize()):
+                try:
+                    requests = self._queue.get_nowait()
+                except Empty:
+                    break
+                if requests is None:
+                    self._queue.put(None)
+                    continue
+                taken += [request for request in requests if wanted(request)]
+                rest = [request for request in requests if not wanted(request)]
+                if rest:
+                    self._queue.put(rest)
+            self._queued -= len(taken)
+            self._refused += len(taken)
+        return taken
+
     def statistics(self) -> LaneStatistics:
         """A consistent copy of the lane's numbers."""
         with self._lock:
