@@ -127,9 +127,10 @@ class Trial:
 
     def wire(self, address: str = "", *, binary: bool = False) -> Wire:
         """Frames to the broker, or to the address."""
-        return self._stack.enter_context(
-            Wire(address or self.servers.broker.address, binary=binary)
-        )
+        broker = self.servers.broker
+        wire = self._stack.enter_context(Wire(address or broker.address, binary=binary))
+        wire.broker = broker.name
+        return wire
 
     def namesrv_wire(self, *, binary: bool = False) -> Wire:
         return self.wire(self.namesrv.split(";")[0], binary=binary)
