@@ -8,6 +8,7 @@ containers (containers.py: what the tests do); both kinds answer the same few ca
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from typing import TYPE_CHECKING, Protocol
 
@@ -60,7 +61,10 @@ class Clients(Protocol):
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
-    ) -> RunningClient: ...
+        classes: Path | None = None,
+    ) -> RunningClient:
+        """`classes`: a folder of compiled ones that goes before the jars."""
+        ...
 
     def close(self) -> None: ...
 
@@ -81,9 +85,11 @@ class ProcessClients:
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
+        classes: Path | None = None,
     ) -> Child:
         folder = self._folder / f"client-{next(self._numbers)}"
-        paths = ["-cp", class_path(client_version), main_class(name)]
+        own = f"{classes}{os.pathsep}" if classes else ""
+        paths = ["-cp", own + class_path(client_version), main_class(name)]
         command = ["java", *java_flags(str(folder)), *flags, *paths, *arguments]
         env = {"NAMESRV_ADDR": namesrv, "ROCKETMQ_HOME": str(folder)}
         return Child(f"{name}-{client_version}", command, folder=folder, env=env)

@@ -129,11 +129,15 @@ class ContainerClients:
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
+        classes: Path | None = None,
         network: str | None = None,
     ) -> ContainerClient:
         """`network`: one that a test made, instead of the session's ("container:ID" as well)."""
-        command = [*java_flags("/tmp"), *flags, "-cp", "/jars/*", main_class(name), *arguments]  # noqa: S108
+        paths = "/classes:/jars/*" if classes else "/jars/*"
+        command = [*java_flags("/tmp"), *flags, "-cp", paths, main_class(name), *arguments]  # noqa: S108
         container = self.container(client_version, command, network=network)
+        if classes:
+            container.with_volume_mapping(str(classes), "/classes", "ro")
         container.with_env("NAMESRV_ADDR", namesrv)
         return ContainerClient(f"{name}-{client_version}", container)
 
