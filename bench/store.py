@@ -242,12 +242,11 @@ def main() -> int:
         try:
             for phase in options.phases:
                 PHASES[phase](bench)
+                known = save({phase: about | {"figures": bench.figures[phase]}}, options.out)
+                print("\n" + table(known))
         except (ChildError, JarsMissingError, TimeoutError) as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
-    results = {phase: about | {"figures": bench.figures[phase]} for phase in options.phases}
-    known = save(results, options.out)
-    print("\n" + table(known))
     if options.docs:
         write_docs(known)
     return 0

@@ -47,31 +47,35 @@ def pop_reply(wire: Wire, topic: str, group: str, **more: object) -> Command:
 
 def pop(wire: Wire, topic: str, group: str, **more: object) -> list[Popped]:
     """What one pop gives; nothing where it was told that there is nothing."""
-    return popped(pop_reply(wire, topic, group, **more), topic, group)
+    return popped(wire, pop_reply(wire, topic, group, **more), topic, group)
 
 
-def popped(reply: Command, topic: str, group: str) -> list[Popped]:
+def popped(wire: Wire, reply: Command, topic: str, group: str) -> list[Popped]:
     if reply.code != 0:
         return []
     records = decode_records(bytes(reply.body))
-    return [Popped(one, _ack_fields(one, reply, topic, group)) for one in records]
+    return [
+        Popped(one, _ack_fields(_handle(one, reply, wire.broker), topic, group)) for one in records
+    ]
 
 
-def _ack_fields(record: Record, reply: Command, topic: str, group: str) -> dict[str, Any]:
-    handle = properties(record).get("POP_CK") or _handle(record, reply)
+def _ack_fields(handle: str, topic: str, group: str) -> dict[str, Any]:
     kind, broker_queue, offset = (handle.split(" ")[place] for place in (4, 6, 7))
     real_topic = {"0": topic, "1": f"%RETRY%{group}_{topic}", "2": f"%RETRY%{group}+{topic}"}
     fields = {"consumerGroup": group, "topic": real_topic[kind], "queueId": broker_queue}
     return {**fields, "offset": offset, "extraInfo": handle}
 
 
-def _handle(record: Record, reply: Command) -> str:
+def _handle(record: Record, reply: Command, broker: str) -> str:
     """Messages of the topic itself come without a handle: the client makes it of the reply."""
+    given = properties(record).get("POP_CK")
+    if given is not None:
+        return given
     fields = reply.ext_fields
     starts = dict(_start(info) for info in fields["startOffsetInfo"].split(";"))
     start = starts["0", str(record.queue_id)]
     times = f"{fields['popTime']} {fields['invisibleTime']} {fields['reviveQid']}"
-    return f"{start} {times} 0 broker-a {record.queue_id} {record.queue_offset}"
+    return f"{start} {times} 0 {broker} {record.queue_id} {record.queue_offset}"
 
 
 def _start(info: str) -> tuple[tuple[str, str], str]:

@@ -149,7 +149,7 @@ class StoreTable(Settings):
     )
     flush_delay_offset_interval: Long = key(10000, used=True, at_least=1)
     clean_file_forcibly_enable: Bool = key(True, used=True, important=True)
-    warm_maped_file_enable: Bool = False
+    warm_maped_file_enable: Bool = key(False, used=True)
     offset_check_in_slave: Bool = False
     debug_lock_enable: Bool = False
     duplication_enable: Bool = False

@@ -11,6 +11,7 @@ from pyritemq.conformance import popping, steps
 from pyritemq.conformance import wire as wires
 from pyritemq.conformance.catalogue import WIRE, case, family
 from pyritemq.conformance.popping import ack, pop, pop_fields, pop_reply
+from pyritemq.conformance.setup import relying_on
 from pyritemq.conformance.trial import bodies
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 
@@ -161,23 +162,25 @@ def acked_together(t: Trial) -> None:
     topic, group, wire = t.topic(queues=1), t.group(), t.wire()
     steps.fill_by_wire(wire, topic, 3)
     reply = pop_reply(wire, topic, group, queueId=0, invisibleTime=3000)
-    t.equal("popped", len(popping.popped(reply, topic, group)), 3)
+    t.equal("popped", len(popping.popped(wire, reply, topic, group)), 3)
     t.equal(
         "code",
-        wire.call(RequestCode.BATCH_ACK_MESSAGE, body=_batch_ack(reply, topic, group)).code,
+        wire.call(
+            RequestCode.BATCH_ACK_MESSAGE, body=_batch_ack(reply, topic, group, wire.broker)
+        ).code,
         0,
     )
     t.equal("back", _bodies(_until(t, wire, topic, group, 1)), ["2"])
     t.equal("nothing else", _bodies(pop(wire, topic, group)), [])
 
 
-def _batch_ack(reply: Command, topic: str, group: str) -> bytes:
+def _batch_ack(reply: Command, topic: str, group: str, broker: str) -> bytes:
     """Acks the first and the second message of the reply: bits 0 and 1."""
     fields = reply.ext_fields
     one = {"c": group, "t": topic, "r": "0", "so": 0, "rq": int(fields["reviveQid"]), "q": 0}
     one |= {"pt": int(fields["popTime"]), "it": int(fields["invisibleTime"])}
     bits = base64.b64encode(bytes([0b11])).decode()
-    return json.dumps({"brokerName": "broker-a", "acks": [{**one, "b": bits}]}).encode()
+    return json.dumps({"brokerName": broker, "acks": [{**one, "b": bits}]}).encode()
 
 
 @case(
@@ -193,7 +196,7 @@ def arrival(t: Trial) -> None:
     asked = wire.ask(RequestCode.POP_MESSAGE, pop_fields(topic, group, **_waiting(20_000)))
     t.true("no answer yet", not wire.has_reply(asked, within=1.0))
     wires.send(t.wire(), topic, "come", 1)
-    t.equal("body", _bodies(popping.popped(wire.reply(asked), topic, group)), ["come"])
+    t.equal("body", _bodies(popping.popped(wire, wire.reply(asked), topic, group)), ["come"])
 
 
 def _waiting(poll_ms: int) -> dict[str, object]:
@@ -216,7 +219,13 @@ def time_over(t: Trial) -> None:
     t.true("not at once, not too late", 0.5 < took < 10, took)
 
 
-@case("POP-011", "A pop filters", source=PROCESSOR, run_with=WIRE)
+@case(
+    "POP-011",
+    "A pop filters",
+    source=PROCESSOR,
+    run_with=WIRE,
+    setup=relying_on("enablePropertyFilter"),
+)
 def filtered(t: Trial) -> None:
     """exp B with expType TAG gives the two messages of tag B; SQL92 gives those whose property
     matches, to another group."""

@@ -233,7 +233,7 @@ class ExternalServer:
         with Wire(self._brokers[0].address) as wire:
             text = bytes(wire.call(RequestCode.GET_BROKER_CONFIG).body).decode()
         lines = set(text.splitlines())
-        missing = [f"{n}={v}" for n, v in setup.properties if f"{n}={v}" not in lines]
+        missing = [f"{n}={v}" for n, v in setup.demanded() if f"{n}={v}" not in lines]
         return f"needs a broker with {', '.join(missing)}" if missing else ""
 
     @contextmanager

@@ -3,9 +3,17 @@
 from pathlib import Path
 
 import pytest
-from unit.storage.kit import START_MS, MemoryDisk, SetClock, message, open_store, read_queue
+from unit.storage.kit import (
+    START_MS,
+    MemoryDisk,
+    MemoryFile,
+    SetClock,
+    message,
+    open_store,
+    read_queue,
+)
 
-from pyritemq.storage import queue_table
+from pyritemq.storage import PutStatus, mapped_file_queue, queue_table
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.errors import FlushFailedError
 from pyritemq.storage.flush import FlushSchedule
@@ -119,6 +127,51 @@ def test_a_prepared_file_that_was_not_needed_is_gone_after_the_stop():
     store.prepare_next()
     store.close()
     assert disk.names(ROOT / "commitlog") == [f"{0:020d}"]
+
+
+def test_a_prepared_file_is_warmed_if_that_is_wanted():
+    disk = MemoryDisk()
+    store = open_store(ROOT, disk=disk, warm_file_enable=True)
+    store.put_batch([message(b"x" * 900) for _ in range(3)])
+    space = disk.space
+    store.prepare_next()
+    assert space - disk.space == 4096
+    store.prepare_next()
+    assert space - disk.space == 4096
+    store.put_batch([message(b"x" * 900) for _ in range(3)])
+    assert len(read_queue(store)) == 6
+    store.close()
+
+
+def test_a_roll_in_the_middle_of_warming_loses_nothing(monkeypatch):
+    monkeypatch.setattr(mapped_file_queue, "WARM_BYTES", 512)
+    disk = MemoryDisk()
+    store = open_store(ROOT, disk=disk, warm_file_enable=True)
+    store.put_batch([message(b"x" * 900) for _ in range(3)])
+    sync, syncs = MemoryFile.sync, []
+
+    def roll_at_the_second_sync(file):
+        sync(file)
+        syncs.append(file)
+        if len(syncs) == 2:
+            store.put_batch([message(b"y" * 900) for _ in range(3)])
+
+    monkeypatch.setattr(MemoryFile, "sync", roll_at_the_second_sync)
+    store.prepare_next()
+    assert len(syncs) == 2
+    assert [record.body[:1] for record in read_queue(store)] == [b"x"] * 3 + [b"y"] * 3
+    store.close()
+
+
+def test_a_full_disk_ends_the_warming_and_nothing_else():
+    disk = MemoryDisk()
+    store = open_store(ROOT, disk=disk, warm_file_enable=True)
+    store.put_batch([message(b"x" * 900) for _ in range(3)])
+    disk.space = 1000
+    store.housekeep()
+    disk.space = 1 << 30
+    assert store.put_batch([message()])[0].status is PutStatus.PUT_OK
+    store.close()
 
 
 def test_flush_makes_published_records_durable_in_every_file():
