@@ -10,16 +10,17 @@ import json
 import re
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pyritemq.conformance.recording import said
 from pyritemq.conformance.wire import Wire, WireError, java_json
 from pyritemq.protocol.codes import RequestCode
 from pyritemq.protocol.errors import ProtocolError
 from pyritemq.protocol.record import decode_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyritemq.conformance.recording import Exchange
     from pyritemq.protocol.command import Command
@@ -30,8 +31,10 @@ VOLATILE_FIELDS = {
     "offsetMsgId",
     "brokerAddr",
     "indexLastUpdateTimestamp",
+    "popTime",
+    "reviveQid",
 }
-"""Ext fields that name a time or the place of a process."""
+"""Ext fields that name a time, the place of a process, or whose turn it is."""
 
 VOLATILE_KEYS = {"lastUpdateTimestamp", "timestamp", "dataVersion", "lastTimestamp", "counter"}
 """The same in JSON bodies."""
@@ -47,6 +50,10 @@ NOT_REPLAYED = {
 """They tell of the process itself, or go on to a client that is not there."""
 
 PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+RECORDS = (*PULLS, RequestCode.POP_MESSAGE, RequestCode.PEEK_MESSAGE)
+"""Their replies' bodies are stored records."""
+
+FIXTURE_MAX = 4000
 SUSPEND = 2
 ONE_WAY = 2
 TRIES, PAUSE_SECONDS = 15, 0.2
@@ -80,7 +87,7 @@ class Difference:
     """One field in which two replies differ."""
 
     exchange: Exchange
-    field: str
+    name: str
     first: object
     second: object
 
@@ -90,14 +97,24 @@ class Difference:
         except ValueError:
             name = str(self.exchange.request.code)
         place = f"#{self.exchange.number} {name} to {self.exchange.node}"
-        return f"{place}: {self.field}: {self.first!r:.300} / {self.second!r:.300}"
+        return f"{place}: {self.name}: {self.first!r:.300} / {self.second!r:.300}"
+
+
+@dataclass
+class Replayed:
+    """What a replay found."""
+
+    compared: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    agreed: list[Exchange] = field(default_factory=list)
+    """Where the replies are the same: the request, and the second server's own reply."""
 
 
 def replay(
     exchanges: Sequence[Exchange], recorded: dict[str, str], first: Target, second: Target
-) -> tuple[int, list[Difference]]:
-    """How many requests were compared, and in what their replies differ."""
-    compared, differences = 0, []
+) -> Replayed:
+    """Send every request to both, and compare their replies."""
+    found = Replayed()
     with ExitStack() as stack:
         sides = [_Side(stack, target, recorded) for target in (first, second)]
         for one in exchanges:
@@ -107,9 +124,24 @@ def replay(
                 for side in sides:
                     side.tell(one)
                 continue
-            compared += 1
-            differences += _compared(one, sides)
-    return compared, differences
+            found.compared += 1
+            differences = _compared(one, sides)
+            found.differences += differences
+            reply = sides[1].last
+            if not differences and reply is not None:
+                found.agreed.append(replace(one, reply=said(reply)))
+    return found
+
+
+def fixtures(agreed: Iterable[Exchange]) -> list[Exchange]:
+    """One exchange of each kind: request and reply code, serialisation, and names of fields."""
+    kinds: dict[object, Exchange] = {}
+    for one in agreed:
+        assert one.reply is not None
+        if len(one.request.body) + len(one.reply.body) <= FIXTURE_MAX:
+            kind = (one.request.code, one.reply.code, one.request.binary, *one.request.fields)
+            kinds.setdefault((*kind, *one.reply.fields), one)
+    return list(kinds.values())
 
 
 def _compared(one: Exchange, sides: Sequence[_Side]) -> list[Difference]:
@@ -129,6 +161,8 @@ class _Side:
     def __init__(self, stack: ExitStack, target: Target, recorded: dict[str, str]) -> None:
         self._stack, self._target, self._recorded = stack, target, recorded
         self._wires: dict[tuple[str, bool], Wire] = {}
+        self.last: Command | None = None
+        """The reply that was compared last, as it came."""
 
     def tell(self, one: Exchange) -> None:
         request = self._request(one)
@@ -140,8 +174,9 @@ class _Side:
         """The reply, flattened to comparable fields."""
         request = self._request(one)
         how = {"flag": request.flag, "language": request.language, "version": request.version}
+        self.last = None
         try:
-            reply = self._wire(one).call(
+            reply = self.last = self._wire(one).call(
                 request.code, request.ext_fields, bytes(request.body), **how
             )
         except WireError as error:
@@ -164,6 +199,8 @@ class _Side:
             body = body.replace(address.encode(), mine.encode())
         if one.request.code in PULLS and "sysFlag" in fields:
             fields["sysFlag"] = str(int(fields["sysFlag"]) & ~SUSPEND)
+        if "pollTime" in fields:
+            fields["pollTime"] = "0"
         return replace(one.request, fields=fields, body=body.hex()).command()
 
     def _neutral(self, reply: Command, one: Exchange) -> dict[str, object]:
@@ -172,7 +209,7 @@ class _Side:
             kept = "…" if name in VOLATILE_FIELDS else self._plain(value)
             shown[f"extFields.{name}"] = kept
         body = bytes(reply.body)
-        if one.request.code in PULLS and reply.code == 0:
+        if one.request.code in RECORDS and reply.code == 0:
             shown |= dict(_records(body))
         elif body:
             shown["body"] = self._body(body)
