@@ -23,6 +23,7 @@ from docker.errors import APIError, DockerException
 from testcontainers.core.container import DockerContainer
 
 from pyritemq.conformance.clients import ClientError, java_flags, main_class
+from pyritemq.conformance.driver_images import driver_image
 from pyritemq.conformance.drivers.java_build import java_classes
 from pyritemq.conformance.images import client_image
 from pyritemq.conformance.jars import ROCKETMQ_VERSION
@@ -30,6 +31,8 @@ from pyritemq.conformance.jars import ROCKETMQ_VERSION
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
+
+    from pyritemq.conformance.drivers.build import Program
 
 LABEL = "pyritemq.session"
 POLL_SECONDS = 0.2
@@ -149,6 +152,19 @@ class ContainerClients:
         container.with_command(list(command)).with_env("ROCKETMQ_HOME", "/tmp")  # noqa: S108
         return container.with_kwargs(
             labels={LABEL: str(os.getpid())}, network=network or self._network.name
+        )
+
+    def driver_container(self, program: Program) -> DockerContainer:
+        """A container, not started, with a driver other than Java's in /driver."""
+        container = DockerContainer(driver_image(self._docker, program))
+        container.with_command(program.argv("/driver")).with_env("HOME", "/tmp")  # noqa: S108
+        for name, value in program.env:
+            container.with_env(name, value.replace("{}", "/driver"))
+        container.with_volume_mapping(str(program.folder), "/driver", "ro")
+        return container.with_kwargs(
+            labels={LABEL: str(os.getpid())},
+            network=self._network.name,
+            working_dir="/tmp",  # noqa: S108
         )
 
     def start_server(self, name: str, command: Sequence[str], folder: Path) -> ContainerClient:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyritemq.conformance.catalogue import CLIENT, Case, version_number
-from pyritemq.conformance.drivers.link import DriverBrokenError, DriverError
+from pyritemq.conformance.drivers.link import DriverBrokenError, DriverError, UnsupportedError
+from pyritemq.conformance.drivers.registry import client_named
 from pyritemq.conformance.processes import ChildError
 from pyritemq.conformance.results import FAILED, NOT_APPLICABLE, PASSED, SKIPPED, Evidence, Result
 from pyritemq.conformance.servers.nodes import NotOurServerError
@@ -70,8 +71,10 @@ class Runner:
         say: Callable[[Result], None],
         side_by_side: int = SIDE_BY_SIDE,
         patience: float = 1.0,
+        try_broken: bool = False,
     ) -> None:
         self._patience = patience
+        self._try_broken = try_broken
         self._server = server
         self._launcher = launcher
         self._say = say
@@ -111,13 +114,18 @@ class Runner:
         version = cell.client.rpartition("-")[2]
         if cell.client.startswith("java-") and version_number(version) < version_number(case.since):
             return self._result(cell, NOT_APPLICABLE, reason=f"since client {case.since}")
+        declared = client_named(cell.client)
+        against = declared.unusable if self._try_broken else declared.reason_against(case.id)
+        if against:
+            return self._result(cell, SKIPPED, reason=f"client: {against}")
         try:
             features = self._launcher.shared_driver(cell.client).features
         except Exception as error:  # noqa: BLE001 - whatever a build can raise is the reason
             return self._result(cell, SKIPPED, reason=f"no driver: {error}"[:500])
         missing = [feature for feature in case.features if feature not in features]
         if missing:
-            return self._result(cell, NOT_APPLICABLE, reason=f"client has no {', '.join(missing)}")
+            said = ", ".join(f"no {one}: {declared.lacks.get(one, '')}" for one in missing)
+            return self._result(cell, NOT_APPLICABLE, reason=f"client has {said}")
         return None
 
     def _run_shared(self, setup: Setup, group: list[Cell], folder: Path) -> list[Result]:
@@ -144,15 +152,17 @@ class Runner:
         driver: Driver | None = None
         trial: Trial | None = None
         try:
+            patience = self._patience
             if cell.case.run_with == CLIENT:
                 driver = self._launcher.shared_driver(cell.client)
+                patience *= client_named(cell.client).patience
             trial = Trial(
                 cell.case,
                 driver=driver,
                 servers=servers,
                 launcher=self._launcher,
                 folder=folder,
-                patience=self._patience,
+                patience=patience,
             )
             try:
                 cell.case.body(trial)
@@ -160,6 +170,8 @@ class Runner:
                 trial.close()
         except SkipCase as skip:
             return self._told(self._result(cell, SKIPPED, reason=str(skip)))
+        except UnsupportedError as error:
+            return self._told(self._result(cell, NOT_APPLICABLE, reason=f"client has no {error}"))
         except Exception as error:  # noqa: BLE001 - whatever a case raises is its failure
             seconds = time.monotonic() - began
             return self._told(self._failure(cell, error, seconds, trial, driver))

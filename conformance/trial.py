@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyritemq.conformance import wire as wires
 from pyritemq.conformance.actors import Consumer, LiteConsumer, Producer, PullConsumer
-from pyritemq.conformance.drivers.link import Driver, DriverError, counted
+from pyritemq.conformance.drivers.link import Driver, DriverError, UnsupportedError, counted
 from pyritemq.conformance.wire import Wire
 from pyritemq.protocol.codes import RequestCode
 
@@ -163,10 +163,12 @@ class Trial:
             self.say(f"← {error.kind} code={error.code} {error.message}")
             raise
         self.say(f"← {json.dumps(result, ensure_ascii=False)}")
-        return result
+        return result if driver.name.startswith("java-") else _as_told(result)
 
     def another_driver(self, *flags: str) -> Driver:
         """A driver process of this case alone, with more JVM flags."""
+        if flags and not self._client_name().startswith("java-"):
+            raise UnsupportedError(f"flag {flags[0]}")
         driver = self._launcher.driver(self._client_name(), flags=flags)
         self._stack.callback(driver.close)
         return driver
@@ -212,7 +214,7 @@ class Trial:
         except DriverError as error:
             if code is not None:
                 self.equal(f"{what}: the code of the refusal", error.code, code)
-            if kind:
+            if kind and self._client_name().startswith("java-"):  # kinds are Java's classes
                 self.equal(f"{what}: the kind of the refusal", error.kind, kind)
             return error
         raise CheckFailedError(what, f"a refusal {code or kind}", got)
@@ -250,6 +252,19 @@ class Trial:
     def close(self) -> None:
         """Shut the clients down, newest first. Raises what the first failing one raised."""
         self._stack.close()
+
+
+class _Told(dict[str, Any]):
+    """What a client told of one thing; what it does not tell makes the case none for it."""
+
+    def __missing__(self, field: str) -> Any:  # noqa: ANN401
+        raise UnsupportedError(f"{field} in what it tells")
+
+
+def _as_told(result: Any) -> Any:  # noqa: ANN401
+    if isinstance(result, list):
+        return [_as_told(one) for one in result]
+    return _Told(result) if isinstance(result, dict) else result
 
 
 def _look(look: Callable[[], object]) -> object:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyritemq.compat.broker_conf import BrokerConfig
     from pyritemq.compat.register_body import TopicConfig
     from pyritemq.protocol.fields import Header
+    from pyritemq.server.broker.state.queue_mappings import QueueMappingTable
     from pyritemq.server.broker.state.topics import TopicTable
     from pyritemq.server.remoting_client import RemotingClient
 
@@ -48,10 +49,16 @@ class RegistrationCalls:
     """Requests to name servers on behalf of one broker."""
 
     def __init__(
-        self, config: BrokerConfig, topics: TopicTable, *, advertised_address: str
+        self,
+        config: BrokerConfig,
+        topics: TopicTable,
+        mappings: QueueMappingTable,
+        *,
+        advertised_address: str,
     ) -> None:
         self._config = config
         self._topics = topics
+        self._mappings = mappings
         self.advertised_address = advertised_address
         self.master_address: str | None = None
         self.ha_server_address: str | None = None
@@ -148,7 +155,12 @@ class RegistrationCalls:
         # Java 5.5.0 compresses the body with compressedRegister=true but says `compressed=false`,
         # so that its own name server refuses it; the header here says what the body is.
         compressed = config.compressed_register
-        body = RegisterBrokerBody(masked, version).encode(compressed=compressed)
+        body = RegisterBrokerBody(
+            masked,
+            version,
+            queue_mappings=self._mappings.infos(topics),
+            mapping_data_version=self._mappings.snapshot.data_version,
+        ).encode(compressed=compressed)
         acting = config.enable_slave_acting_master
         header = RegisterBrokerHeader(
             broker_name=config.broker_name,

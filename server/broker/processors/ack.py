@@ -1,10 +1,11 @@
 """ACK_MESSAGE, BATCH_ACK_MESSAGE and CHANGE_MESSAGE_INVISIBLETIME, on the ack lane.
 
 An ack becomes a record of the revive log; all of a drain are one append, and each is answered when
-it is stored.  A changed invisible time is a new check point and an ack of the old one.  Messages
-that were popped in order are marked in the order info instead.  Checks, codes and remarks are those
-of Java's AckMessageProcessor and ChangeInvisibleTimeProcessor (5.5.0); but where Java says SUCCESS
-to an ack that could not be stored, ours says so, so that a client may try again.
+it is stored.  An ack of a check point that is still in the buffer only marks it there.  A changed
+invisible time is a new check point and an ack of the old one.  Messages that were popped in order
+are marked in the order info instead.  Checks, codes and remarks are those of Java's
+AckMessageProcessor and ChangeInvisibleTimeProcessor (5.5.0); but where Java says SUCCESS to an ack
+that could not be stored, ours says so, so that a client may try again.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ def _ack(broker: Broker, request: Request[Any]) -> Command | _Storing:
         return request.reply()
     _count(broker, ACK_NUMS, key, 1)
     ack = _ack_of(key, handle, header.offset)
+    if broker.pop.buffer.ack(ack.key, ack.offsets):
+        return request.reply()
     return _Storing(
         request, [broker.pop.ack_message(ack, handle.revive_queue_id, handle.revive_time)]
     )
@@ -112,7 +115,7 @@ def _batch_ack(broker: Broker, request: Request[Any]) -> Command | _Storing:
 def _batch_message(
     broker: Broker, request: Request[Any], batch: BatchAck, broker_name: str
 ) -> MessageToStore | None:
-    """The record of one batch; None if it names nothing, or what was popped in order."""
+    """The record of one batch; None if none is needed, or it names what was popped in order."""
     key = (batch.topic, batch.group, batch.queue_id)
     if broker.topics.get(batch.topic) is None:
         return None
@@ -127,6 +130,8 @@ def _batch_message(
     _check_revive_queue(broker, batch.revive_queue_id)
     _count(broker, ACK_NUMS, key, len(offsets))
     ack = Ack(*key, batch.start_offset, batch.pop_time, broker_name, offsets, is_batch=True)
+    if broker.pop.buffer.ack(ack.key, ack.offsets):
+        return None
     revive_ms = batch.pop_time + batch.invisible_time
     return broker.pop.ack_message(ack, batch.revive_queue_id, revive_ms)
 
@@ -155,12 +160,12 @@ def _change_invisible_time(broker: Broker, request: Request[Any]) -> Command | _
         suspend=header.suspend,
     )
     revive_queue_id = handle.revive_queue_id
+    ack = _ack_of(key, handle, header.offset)
     messages = [
         broker.pop.point_message(point, revive_queue_id),
-        broker.pop.ack_message(
-            _ack_of(key, handle, header.offset), revive_queue_id, handle.revive_time
-        ),
+        broker.pop.ack_message(ack, revive_queue_id, handle.revive_time),
     ]
+    broker.pop.buffer.release(ack.key)
     _count(broker, CK_NUMS, key, 1)
     _count(broker, ACK_NUMS, key, 1)
     reply = ChangeInvisibleTimeReplyHeader(

@@ -7,7 +7,8 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /**
  * The stock mqadmin, many commands in one JVM: a line of tab-separated arguments each. A first argument
- * of @N is for a command that never ends: it is interrupted once it has printed N lines.
+ * of @N is for a command that never ends: it is interrupted once it has printed N lines. One of ~N gives
+ * a command N milliseconds.
  */
 public class Mqadmin {
     public static void main(String[] unused) throws Exception {
@@ -20,8 +21,14 @@ public class Mqadmin {
             System.setOut(to);
             System.setErr(to);
             String[] words = line.isEmpty() ? new String[0] : line.split("\t");
-            if (line.startsWith("@")) {
-                runForLines(Arrays.copyOfRange(words, 1, words.length), said, Integer.parseInt(words[0].substring(1)));
+            if (line.startsWith("@") || line.startsWith("~")) {
+                String[] command = Arrays.copyOfRange(words, 1, words.length);
+                int bound = Integer.parseInt(words[0].substring(1));
+                if (line.startsWith("@")) {
+                    runForLines(command, said, bound);
+                } else {
+                    runForMillis(command, bound);
+                }
             } else {
                 run(words, to);
             }
@@ -50,6 +57,18 @@ public class Mqadmin {
         }
         command.interrupt();
         command.join();
+    }
+
+    private static void runForMillis(String[] words, int millis) throws Exception {
+        Thread command = new Thread(() -> run(words, System.out));
+        command.setDaemon(true);
+        command.start();
+        command.join(millis);
+        if (command.isAlive()) {
+            command.interrupt();
+            command.join(millis);
+            System.out.println("== had to be interrupted ==");
+        }
     }
 
     /**

@@ -8,6 +8,7 @@ is made from a run: PYRITEMQ_WRITE_TABLE=1 writes it, otherwise it must say what
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.java.mqadmin import Mqadmin
+from pyritemq.conformance.clients import java_flags
+from pyritemq.conformance.jars import class_path
+from pyritemq.conformance.processes import Child
 from pyritemq.conformance.servers.cluster import java_cluster, pyrite_cluster
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
     from pyritemq.conformance.servers.cluster import Cluster
 
+DASHBOARD = Path(__file__).with_name("Dashboard.java")
+DASHBOARD_SECONDS = 90.0
 PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
 BEGIN = "<!-- mqadmin: made by tests/integration/java/test_mqadmin_same.py -->"
 END = "<!-- end of mqadmin -->"
@@ -215,7 +221,7 @@ def _listed(mqadmin: Mqadmin) -> set[str]:
 
 def _outputs(
     server: AbstractContextManager[Cluster], mqadmin: Mqadmin, folder: Path
-) -> dict[tuple[int, str], list[str]]:
+) -> tuple[dict[tuple[int, str], list[str]], dict[str, str]]:
     (folder / "topics.json").write_text('[{"topicName":"L1","readQueueNums":1,"order":true}]')
     (folder / "groups.json").write_text('[{"groupName":"LG","retryMaxTimes":3}]')
     known = {"folder": str(folder)}
@@ -228,7 +234,19 @@ def _outputs(
                 if found := re.search(pattern, said):
                     known.setdefault(name, found[1])
             outputs[number, line] = _normalised(said, cluster, folder)
-        return outputs
+        return outputs, _dashboard(cluster, folder / "dashboard")
+
+
+def _dashboard(cluster: Cluster, folder: Path) -> dict[str, str]:
+    """What each call that RocketMQ's dashboard makes came back with: name -> words."""
+    folder.mkdir()
+    flags = java_flags(str(folder))
+    command = ["java", *flags, "-cp", class_path(), str(DASHBOARD), cluster.namesrv, cluster.broker]
+    with Child("dashboard", command, folder=folder, env={}) as dashboard:
+        dashboard.wait_for_line("all calls are made", timeout=DASHBOARD_SECONDS)
+        lines = _normalised(dashboard.output(), cluster, folder)
+    calls = (line.partition(" = ") for line in lines)
+    return {name: came for name, sign, came in calls if sign}
 
 
 @dataclass(frozen=True)
@@ -239,6 +257,8 @@ class Found:
     """All sub-commands of the stock tools."""
     differing: dict[str, list[str]]
     """Each sub-command that was run, and the lines that differ: none for most."""
+    dashboards: tuple[dict[str, str], dict[str, str]]
+    """What the dashboard's calls got from each server."""
 
 
 @pytest.fixture(scope="module")
@@ -254,12 +274,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
             outputs.append(_outputs(server, mqadmin, files))
             listed = _listed(mqadmin)
     differing: dict[str, list[str]] = {}
-    theirs, ours = outputs
+    (theirs, their_pages), (ours, our_pages) = outputs
     for key, expected in theirs.items():
         lines = differing.setdefault(key[1].removeprefix("@2 ").split()[0], [])
         lines += [f"- {line}" for line in expected if line not in ours[key]]
         lines += [f"+ {line}" for line in ours[key] if line not in expected]
-    return Found(listed, differing)
+    (folder / "differing.json").write_text(json.dumps(differing, indent=1))  # for a look by hand
+    return Found(listed, differing, (their_pages, our_pages))
 
 
 def test_every_sub_command_is_run(found: Found) -> None:
@@ -273,6 +294,13 @@ def test_outputs_are_the_same_but_for_what_is_explained(found: Found) -> None:
     }
     shown = "\n".join(f"{name}\n  " + "\n  ".join(lines) for name, lines in unexplained.items())
     assert not unexplained, shown
+
+
+def test_a_dashboard_is_told_the_same(found: Found) -> None:
+    theirs, ours = found.dashboards
+    assert len(theirs) > 60
+    different = {name: (theirs[name], ours[name]) for name in theirs if theirs[name] != ours[name]}
+    assert different == {}
 
 
 def _verdict(name: str) -> str:

@@ -166,9 +166,9 @@ class MemoryDisk:
         pass
 
     def names(self, path: Path) -> list[str]:
-        depth = len(path.parts)
-        inside = [file for file in self.files if file.is_relative_to(path)]
-        return sorted({file.parts[depth] for file in inside})
+        folder = f"{path}/"  # as text: a look at the parts is half the time of an open
+        inside = [name for name in map(str, self.files) if name.startswith(folder)]
+        return sorted({name[len(folder) :].split("/", 1)[0] for name in inside})
 
     def exists(self, path: Path) -> bool:
         return path in self.files

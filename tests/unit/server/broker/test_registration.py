@@ -79,7 +79,9 @@ def start(config, broker, nursery):
 
     async def started(*addresses):
         config.namesrv_addr = ";".join(addresses or ("a:1", "b:1"))
-        registration = Registration(config, broker.topics, advertised_address="192.0.2.9:4444")
+        registration = Registration(
+            config, broker.topics, broker.queue_mappings, advertised_address="192.0.2.9:4444"
+        )
         broker.topics.on_change = registration.topics_changed
         await nursery.start(partial(registration.run))
         return registration
@@ -375,7 +377,9 @@ async def test_settle_gives_up_on_the_silent_and_returns_at_once_when_nothing_ru
         return registration.settle(timeout_s=0.01)
 
     assert not await trio.to_thread.run_sync(change_and_settle)
-    idle = Registration(config, broker.topics, advertised_address="192.0.2.9:4444")
+    idle = Registration(
+        config, broker.topics, broker.queue_mappings, advertised_address="192.0.2.9:4444"
+    )
     assert not idle.settle(timeout_s=60)
 
 
