@@ -46,6 +46,7 @@ def joined(runs: Sequence[Run]) -> Run:
         started=min(run.started for run in runs),
         seconds=round(sum(run.seconds for run in runs), 1),
         results=list(cells.values()),
+        parts=[part for run in runs for part in run.parts or [run.words()]],
     )
     for run in runs:
         whole.versions |= run.versions
@@ -131,6 +132,14 @@ def to_matrix(run: Run, cases: Sequence[Case]) -> str:
             lines.append(f"| {case.id} | {case.title} | {' | '.join(marks)} |")
     if notes:
         lines += ["", "## Notes", "", *(f"{i}. {note}" for i, note in enumerate(notes, 1))]
+    if run.parts:
+        lines += [
+            "",
+            "## The runs",
+            "",
+            "Joined by `pyritemq-conformance report`; what a later one",
+        ]
+        lines += ["has replaces what an earlier had.", "", *(f"- {part}" for part in run.parts)]
     return "\n".join(lines) + "\n"
 
 
@@ -143,7 +152,7 @@ def _matrix_head(run: Run) -> list[str]:
     return [
         "# The conformance matrix",
         "",
-        "Written by `pyritemq-conformance run --matrix`, not by hand.",
+        "Written by `pyritemq-conformance run --matrix` (or `report --matrix`), not by hand.",
         "[conformance.md](conformance.md) says what each case asserts.",
         "",
         f"Run of {run.started}, {run.seconds:.0f} s, clients: {run.launcher}. {versions}".rstrip(),
