@@ -200,7 +200,12 @@ def record(file: Path, only: str) -> None:
 
 @main.command("replay")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-def replay_file(file: Path) -> None:
+@click.option(
+    "--fixtures",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Keep one exchange of each kind in which both agree, with the real broker's reply.",
+)
+def replay_file(file: Path, fixtures: Path | None) -> None:
     """Replay a recording to PyriteMQ and to the real RocketMQ, and compare every reply."""
     try:
         exchanges, addresses = recording.read(file)
@@ -213,11 +218,13 @@ def replay_file(file: Path) -> None:
             running = stack.enter_context(server.started(folder / server.kind, PLAIN, "127.0.0.1"))
             nodes = {node.name: node.address for node in (*running.namesrvs, *running.brokers)}
             targets.append(replay.Target(server.kind, nodes))
-        compared, differences = replay.replay(exchanges, addresses, targets[0], targets[1])
-    for difference in differences:
+        found = replay.replay(exchanges, addresses, targets[0], targets[1])
+    if fixtures is not None:
+        recording.write(fixtures, replay.fixtures(found.agreed), addresses)
+    for difference in found.differences:
         click.echo(difference.words())
-    click.echo(f"{compared} replies compared, {len(differences)} fields differ")
-    sys.exit(1 if differences else 0)
+    click.echo(f"{found.compared} replies compared, {len(found.differences)} fields differ")
+    sys.exit(1 if found.differences else 0)
 
 
 @main.command()

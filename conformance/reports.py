@@ -48,6 +48,7 @@ def joined(runs: Sequence[Run]) -> Run:
         started=min(run.started for run in runs),
         seconds=round(sum(run.seconds for run in runs), 1),
         results=list(cells.values()),
+        parts=[part for run in runs for part in run.parts or [run.words()]],
     )
     for run in runs:
         whole.versions |= run.versions
@@ -136,7 +137,20 @@ def to_matrix(run: Run, cases: Sequence[Case]) -> str:
     known = [CLIENTS[name] for name in run.clients if name in CLIENTS]
     if any(client.language != "Java" for client in known):
         lines += ["", "## The clients", "", *clients_lines(known)]
+    if run.parts:
+        lines += ["", *_matrix_parts(run.parts)]
     return "\n".join(lines) + "\n"
+
+
+def _matrix_parts(parts: Sequence[str]) -> list[str]:
+    return [
+        "## The runs",
+        "",
+        "Joined by `pyritemq-conformance report`; what a later one",
+        "has replaces what an earlier had.",
+        "",
+        *(f"- {part}" for part in parts),
+    ]
 
 
 def _column(case: Case, client: str) -> str:
@@ -148,7 +162,7 @@ def _matrix_head(run: Run) -> list[str]:
     return [
         "# The conformance matrix",
         "",
-        "Written by `pyritemq-conformance run --matrix`, not by hand.",
+        "Written by `pyritemq-conformance run --matrix` (or `report --matrix`), not by hand.",
         "[conformance.md](conformance.md) says what each case asserts.",
         "",
         f"Run of {run.started}, {run.seconds:.0f} s, clients: {run.launcher}. {versions}".rstrip(),

@@ -132,7 +132,10 @@ class PyriteServer:
 
     def namesrv(self, folder: Path, host: str) -> Node:
         port = free_port()
-        command = [*pyritemq_command(), "namesrv", "--port", str(port)]
+        # Not the default, in the home folder: what one run leaves there another would find.
+        kept = {"kvConfigPath": folder / "namesrv" / "kvConfig.json"}
+        conf = java.write_properties(folder / "namesrv.conf", kept)
+        command = [*pyritemq_command(), "namesrv", "--port", str(port), "--config", str(conf)]
         return Node(
             "namesrv",
             f"{host}:{port}",

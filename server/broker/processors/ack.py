@@ -24,6 +24,7 @@ from pyritemq.server.broker.pop.handles import ORDER_REVIVE_QUEUE, Handle, parse
 from pyritemq.server.broker.pop.order_info import ILLEGAL
 from pyritemq.server.broker.pop.revive_records import Ack, check_point
 from pyritemq.server.broker.processors.pop_checks import check_queue, check_topic
+from pyritemq.server.broker.remarks import REMARK_NOT_CLEARED
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import RequestRefused, broker_handlers
@@ -181,18 +182,19 @@ def _change_in_order(
     if header.offset < broker.offsets.query(header.consumer_group, header.topic, header.queue_id):
         # Acked long ago.  Java leaves its reply's header as it was made, with zeros.
         zeros = ChangeInvisibleTimeReplyHeader(pop_time=0, invisible_time=0, revive_qid=0)
-        return request.reply(header=zeros)
+        return request.reply(remark=REMARK_NOT_CLEARED, header=zeros)
     visible_ms = broker.clock.now_ms() + header.invisible_time
     broker.pop.orders.set_visible(
         key, header.offset, pop_time=handle.pop_time, visible_ms=visible_ms
     )
     broker.pop.watch(key)
     return request.reply(
+        remark=REMARK_NOT_CLEARED,
         header=ChangeInvisibleTimeReplyHeader(
             pop_time=handle.pop_time,
             invisible_time=visible_ms - handle.pop_time,
             revive_qid=handle.revive_queue_id,
-        )
+        ),
     )
 
 
@@ -270,7 +272,8 @@ def _answer(waiting: _Storing, is_stored: bool) -> None:
     if request.command.is_oneway:
         return
     if is_stored:
-        request.channel.post(request.reply(header=waiting.header))
+        remark = None if waiting.header is None else REMARK_NOT_CLEARED
+        request.channel.post(request.reply(remark=remark, header=waiting.header))
     else:
         request.channel.post(request.reply(ResponseCode.SYSTEM_ERROR, NOT_STORED))
 

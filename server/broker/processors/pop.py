@@ -66,12 +66,17 @@ class _Storing(NamedTuple):
     held: list[Part]
 
 
+_NOTHING_POPPED = PopMessageReplyHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
+
+
 @broker_handlers.handles_batch(RequestCode.POP_MESSAGE, lane=Lane.PULL)
 def pop_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) -> None:
     storing: list[_Storing] = []
     for request in requests:
         try:
             reply = _pop(broker, request, storing)
+        except RequestRefused as refused:  # Java's refusals have the header as it begins
+            reply = request.reply(refused.code, refused.remark, _NOTHING_POPPED)
         except Exception as error:  # noqa: BLE001 - one bad request must not fail its neighbours
             reply = reply_to_failure(request, error)
         if reply is not None:
