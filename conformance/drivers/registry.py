@@ -46,6 +46,7 @@ class Client:
 NAMESPACED = "shows topics with their namespace before them"
 COMPRESSES = "compresses first, and has no limit of its own for what was given"
 SILENT_FILTER = "starts, though the broker refused its filter"
+NO_CODE = "keeps the code of a refusal to itself"
 NO_LITE = "has no lite pull consumer"
 NO_QUERY = "cannot look messages up, by key or by id"
 
@@ -148,6 +149,15 @@ CLIENTS = {
                 "recall": "has no recall",
                 "mqadmin": "is a tool of Java",
                 "pop": "has no POP consumer",
+            },
+            broken={
+                "BATCH-001": "tells an empty msgId of a batch",
+                "BATCH-004": NO_CODE,
+                "DELAY-004": "tells a property only to who knows its name",
+                "LIMIT-001": NO_CODE,
+                "LIMIT-015": NO_CODE,
+                "PUSH-006": "hands over one message at a time, whatever the batch size",
+                "TIMER-005": NO_CODE,
             },
         ),
     )
