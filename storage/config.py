@@ -1,7 +1,7 @@
 """The store's settings, with the Java broker's defaults (MessageStoreConfig, 5.5.0).
 
-Built once by the server from broker.conf and handed to MessageStore.open; never changed afterwards,
-so every thread may read it.
+Built by the server from broker.conf and handed to MessageStore.open; MessageStore.configure changes
+them in a running store, one by one, so every thread may read them.
 """
 
 import os
@@ -27,6 +27,7 @@ class StoreConfig:
     commit_log_paths: tuple[Path, ...] = ()  # storePathCommitLog; none: root/commitlog
     commit_log_read_only_paths: tuple[Path, ...] = ()  # readOnlyCommitLogStorePaths
     commit_log_file_size: int = 1 << 30  # mappedFileSizeCommitLog
+    warm_file_enable: bool = False  # warmMapedFileEnable
     consume_queue_file_units: int = 300_000  # mappedFileSizeConsumeQueue / 20
 
     enable_consume_queue_ext: bool = False

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 
 from pyritemq.storage.appender import Appender
 from pyritemq.storage.by_time import Boundary, offset_by_time
@@ -319,6 +320,18 @@ class MessageStore:
     def min_phy_offset(self) -> int:
         return self.commit_log.min_offset
 
+    def configure(self, config: StoreConfig) -> None:
+        """Heed these settings from now on; paths and file sizes stay as they were opened.
+
+        Any thread, one at a time: each part takes a setting over whole.
+        """
+        for setting in fields(config):
+            setattr(self.config, setting.name, getattr(config, setting.name))
+        self._appender.configure(config)
+        self._reader = Reader(config, self.commit_log)
+        self._schedule = FlushSchedule(config, self._now_ms())
+        self.index.configure(config)
+
     # -- flusher ------------------------------------------------------------------------------
 
     def housekeep(self) -> None:
@@ -344,12 +357,14 @@ class MessageStore:
             self.persist()
         elif self._schedule.is_write_out_due(now):
             with self._flush_lock:
-                self.queues.write_out()
+                self.queues.write_out_some()
         self.index.work()
 
     def prepare_next(self) -> None:
-        """Make the CommitLog's next file ahead of need."""
-        self.commit_log.files.prepare_next(self.commit_log.max_offset)
+        """Make the CommitLog's next file ahead of need, and warm it if that is wanted."""
+        files = self.commit_log.files
+        if files.prepare_next(self.commit_log.max_offset) and self.config.warm_file_enable:
+            files.warm_next()
 
     def flush(self) -> None:
         """Make every published record durable. After a FlushFailedError the store is read-only."""
