@@ -15,7 +15,7 @@ from pathlib import Path
 from pyritemq.compat.broker_conf import BrokerConfig
 from pyritemq.compat.conf.settings import HostFacts, Key, Settings, print_value
 from pyritemq.compat.namesrv_conf import NamesrvConfig
-from pyritemq.server.broker.live_config import FIXED_KEYS
+from pyritemq.server.broker.live_config import FIXED_KEYS, NEXT_START_KEYS
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 
@@ -37,8 +37,12 @@ known is ignored with a warning that tells the nearest known one.
 
 Names with a ✔ have an effect here. The others are kept and shown (`mqadmin getBrokerConfig`, `-p`)
 and change nothing: they tune what is done in another way here, or belong to a part that is not
-there. `mqadmin updateBrokerConfig` changes a running broker and its file; it refuses names that are
-marked "at start".
+there.
+
+`mqadmin updateBrokerConfig` changes a running broker and its file (the one given with `-c`). Names
+with a plain ✔ work at once. Those marked "next start" are taken, saved and shown, and work when the
+broker starts again; for the most part, a Java broker needs a restart for them as well. Those marked
+"at start" are refused, since the running broker rests on them: edit the file and start again.
 """
 
 # Shown where a default is taken from the machine; two of them tell what depends on its size.
@@ -64,8 +68,15 @@ def render() -> str:
 
 
 def _row(key: Key) -> str:
-    effect = ("✔ at start" if key.name in FIXED_KEYS else "✔") if key.used else ""
-    return f"| `{key.file_key}` | {_kind(key)} | {_default(key)} | {effect} |"
+    return f"| `{key.file_key}` | {_kind(key)} | {_default(key)} | {_effect(key)} |"
+
+
+def _effect(key: Key) -> str:
+    if not key.used:
+        return ""
+    if key.name in FIXED_KEYS:
+        return "✔ at start"
+    return "✔ next start" if key.name in NEXT_START_KEYS else "✔"
 
 
 def _kind(key: Key) -> str:

@@ -18,9 +18,10 @@ from pyritemq.server.broker.state.names import (
     RETRY_TOPIC_PREFIX,
     SYSTEM_TOPIC_PREFIX,
     SYSTEM_TOPICS,
+    is_pulling_system_group,
 )
 from pyritemq.server.cli_options import HELP
-from pyritemq.server.client import PERM_READ, PULL_MAX, Client, ClientError, open_client
+from pyritemq.server.client import GROUP, PERM_READ, PULL_MAX, Client, ClientError, open_client
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -191,14 +192,16 @@ def group() -> None:
 
 
 @group.command("list", context_settings=HELP)
+@click.option("--all", "with_system", is_flag=True, help="Groups of brokers and tools as well.")
 @NAMESRV
 @quietly
-def group_list(namesrv: str) -> None:
+def group_list(with_system: bool, namesrv: str) -> None:
     """All groups, who is connected, and how far they are behind."""
 
     async def work(client: Client) -> None:
+        found = await client.groups()
         rows = []
-        for name in sorted(await client.groups()):
+        for name in sorted(found if with_system else user_groups(found)):
             members = await client.members(name)
             progress = await client.progress(name)
             lag = sum(one["brokerOffset"] - one["consumerOffset"] for one in progress.values())
@@ -206,6 +209,11 @@ def group_list(namesrv: str) -> None:
         click.echo(table(("GROUP", "CONNECTED", "LAG"), rows))
 
     run(namesrv, work)
+
+
+def user_groups(groups: Iterable[str]) -> list[str]:
+    """Those that neither a broker nor a tool has made for itself."""
+    return [name for name in groups if name != GROUP and not is_pulling_system_group(name)]
 
 
 @group.command("show", context_settings=HELP)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from pyritemq.server.client import ClientError
-from pyritemq.server.client_cli import user_topics
+from pyritemq.server.client_cli import user_groups, user_topics
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -115,7 +115,7 @@ async def look(client: Client) -> Look:
     """Ask all brokers.  Raises ClientError if the name server or a broker does not answer."""
     brokers = await client.brokers()
     topics = sorted(await user_topics(client, await client.topics()))
-    groups = sorted(await client.groups())
+    groups = sorted(user_groups(await client.groups()))
     left_out = max(0, len(topics) - LOOKED_AT_MAX) + max(0, len(groups) - LOOKED_AT_MAX)
     found: dict[str, Topic] = {}
     progress: dict[str, Group] = {}

@@ -52,8 +52,12 @@ class Appender:
         self._table = table
         self._delay_levels = delay_levels
         self._now_ms = now_ms
-        self._body_max = config.message_size_max
         self._record_max = config.commit_log_file_size - BLANK_MIN
+        self.configure(config)
+
+    def configure(self, config: StoreConfig) -> None:
+        """Heed these settings from the next batch on.  Any thread."""
+        self._body_max = config.message_size_max
         self._is_sync = config.flush_disk_type == "SYNC_FLUSH"
         self._sync_timeout_ms = config.sync_flush_timeout_ms
 

@@ -1,7 +1,7 @@
 """The store's settings, with the Java broker's defaults (MessageStoreConfig, 5.5.0).
 
-Built once by the server from broker.conf and handed to MessageStore.open; never changed afterwards,
-so every thread may read it.
+Built by the server from broker.conf and handed to MessageStore.open; MessageStore.configure changes
+them in a running store, one by one, so every thread may read them.
 """
 
 import os

@@ -212,6 +212,12 @@ class ConsumeQueue:
         return file.read_at(offset % self.file_units * UNIT_SIZE, count * UNIT_SIZE)
 
     @property
+    def in_memory_from(self) -> int:
+        """From here on units are in one block of memory."""
+        blocks = self._blocks
+        return blocks[-1][0] if blocks else self.max_offset
+
+    @property
     def is_expired(self) -> bool:
         """Whether it had messages, and none of them is left."""
         return 0 < self.max_offset == self.min_offset

@@ -62,8 +62,7 @@ class MessageIndex:
         self._log = log
         self._checkpoint = checkpoint
         self._now_ms = now_ms
-        self._enabled = config.message_index_enable
-        self._count_max = config.query_count_max
+        self.configure(config)
         self._hasher = KeyHasher()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -79,6 +78,11 @@ class MessageIndex:
             now_ms=now_ms,
         )
         self.indexed_offset = 0  # published: records below it are in the files
+
+    def configure(self, config: StoreConfig) -> None:
+        """Heed these settings from now on.  Any thread."""
+        self._enabled = config.message_index_enable
+        self._count_max = config.query_count_max
 
     def load(self, *, clean_stop: bool) -> None:
         """After recovery: open the files and find where to go on."""

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 
 from pyritemq.storage.appender import Appender
 from pyritemq.storage.by_time import Boundary, offset_by_time
@@ -318,6 +319,18 @@ class MessageStore:
     @property
     def min_phy_offset(self) -> int:
         return self.commit_log.min_offset
+
+    def configure(self, config: StoreConfig) -> None:
+        """Heed these settings from now on; paths and file sizes stay as they were opened.
+
+        Any thread, one at a time: each part takes a setting over whole.
+        """
+        for setting in fields(config):
+            setattr(self.config, setting.name, getattr(config, setting.name))
+        self._appender.configure(config)
+        self._reader = Reader(config, self.commit_log)
+        self._schedule = FlushSchedule(config, self._now_ms())
+        self.index.configure(config)
 
     # -- flusher ------------------------------------------------------------------------------
 

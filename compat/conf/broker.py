@@ -127,7 +127,7 @@ class BrokerTable(Settings):
     force_register: Bool = key(True, used=True)
     register_name_server_period: Int = key(30000, used=True, at_least=1)
     update_name_server_addr_period: Int = 120_000
-    broker_heartbeat_interval: Int = key(1000, used=True)
+    broker_heartbeat_interval: Int = key(1000, used=True, at_least=1)
     broker_not_active_timeout_millis: Long = key(10000, used=True)
     enable_net_work_flow_control: Bool = False
     enable_broadcast_offset_store: Bool = True
@@ -138,17 +138,17 @@ class BrokerTable(Settings):
     pop_polling_map_expire_time_seconds: Int = 600
     max_pop_polling_size: Long = key(100_000, used=True)
     revive_queue_num: Int = key(8, used=True)
-    revive_interval: Long = key(1000, used=True)
+    revive_interval: Long = key(1000, used=True, at_least=1)
     revive_max_slow: Long = 3
     revive_scan_time: Long = 10000
     enable_skip_long_awaiting_ack: Bool = False
     revive_ack_wait_ms: Long = 180_000
     enable_pop_log: Bool = False
-    enable_pop_buffer_merge: Bool = False
-    pop_ck_stay_buffer_time: Int = 10000
-    pop_ck_stay_buffer_time_out: Int = 3000
-    pop_ck_max_buffer_size: Int = 200_000
-    pop_ck_offset_max_queue_size: Int = 20000
+    enable_pop_buffer_merge: Bool = key(False, used=True)
+    pop_ck_stay_buffer_time: Int = key(10000, used=True)
+    pop_ck_stay_buffer_time_out: Int = key(3000, used=True)
+    pop_ck_max_buffer_size: Int = key(200_000, used=True)
+    pop_ck_offset_max_queue_size: Int = key(20000, used=True)
     enable_pop_batch_ack: Bool = False
     pop_long_polling_force_notify_interval: Long = 800
     enable_notify_before_pop_calculate_lag: Bool = True

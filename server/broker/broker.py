@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import trio
 
 from pyritemq.server.broker.delays.service import DelayService
+from pyritemq.server.broker.fast_failure import refuse_while_busy
 from pyritemq.server.broker.filters.bit_maps import bit_maps
 from pyritemq.server.broker.filters.table import SAVE_SECONDS, ConsumerFilterTable
 from pyritemq.server.broker.internal_sends import InternalSends
@@ -31,6 +32,7 @@ from pyritemq.server.broker.state.events import Events
 from pyritemq.server.broker.state.groups import SubscriptionGroupTable
 from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
 from pyritemq.server.broker.state.queue_locks import QueueLocks
+from pyritemq.server.broker.state.queue_mappings import QueueMappingTable
 from pyritemq.server.broker.state.stats import BrokerStats
 from pyritemq.server.broker.state.topics import TopicTable
 from pyritemq.server.broker.store_config import store_config
@@ -69,6 +71,10 @@ CLIENT_SCAN_SECONDS = 10
 
 STATS_TICK_SECONDS = 1
 """Java's StoreStatsService."""
+
+
+PAUSE_MIN_SECONDS = 0.001
+"""Ours: an interval of 0, which Java takes, must not become a loop that does nothing else."""
 
 
 class Broker:
@@ -110,7 +116,10 @@ class Broker:
             now_ms=now_ms,
             use_reset=config.use_server_side_reset_offset,
         )
-        for table in (self.topics, self.groups, self.offsets):
+        self.queue_mappings = QueueMappingTable(
+            JsonTable(tables / "topicQueueMapping.json"), config.broker_name, now_ms=now_ms
+        )
+        for table in (self.topics, self.groups, self.offsets, self.queue_mappings):
             table.load()
         self.delays = DelayService(
             config,
@@ -147,7 +156,10 @@ class Broker:
             config, self.groups, log_end=lambda: self.store.max_phy_offset
         )
         self.registration = Registration(
-            config, self.topics, advertised_address=self.advertised_address
+            config,
+            self.topics,
+            self.queue_mappings,
+            advertised_address=self.advertised_address,
         )
         self.topics.on_change = self.registration.topics_changed
         self.live_config = LiveConfig(config, now_ms=now_ms)
@@ -157,6 +169,7 @@ class Broker:
             now_ms=now_ms,
         )
         self.lanes: Mapping[Lane, LanePool] = {}
+        self.put_began_ns = 0  # of the append under way; 0 between two; set on the send lane
         self.cold_data_limits: dict[str, int] = {}
         self.long_polling: LongPolling
         self.internal_sends: InternalSends
@@ -170,6 +183,11 @@ class Broker:
         self.internal_sends = InternalSends(dispatcher)
         self.pop.connect(dispatcher)
         self.lanes = dispatcher.lanes
+
+    def configured(self) -> None:
+        """The configuration has changed: tell what keeps a copy of its part.  Lane ADMIN."""
+        self.send_properties = send_properties(self.config)
+        self.store.configure(store_config(self.config))
 
     def advertise(self, host: str, port: int) -> None:
         """Be known under another address from now on; the sockets stay.  Any lane."""
@@ -188,13 +206,18 @@ class Broker:
         async with trio.open_nursery() as nursery:
             await nursery.start(self.long_polling.run)
             every = nursery.start_soon
-            every(_repeat, self.store.housekeep, config.flush_interval_commit_log / 1000)
-            every(_repeat, self.offsets.persist, config.flush_consumer_offset_interval / 1000)
-            every(_repeat, self.delays.persist, config.flush_delay_offset_interval / 1000)
+            every(_repeat, self.store.housekeep, lambda: config.flush_interval_commit_log / 1000)
+            every(
+                _repeat,
+                self.offsets.persist,
+                lambda: config.flush_consumer_offset_interval / 1000,
+            )
+            every(_repeat, self.delays.persist, lambda: config.flush_delay_offset_interval / 1000)
             every(self.delays.run)
-            every(_repeat, self.timers.persist, config.timer_flush_interval_ms / 1000)
+            every(_repeat, self.timers.persist, lambda: config.timer_flush_interval_ms / 1000)
             every(_repeat, self.timers.expire, EXPIRE_SECONDS)
             every(self.timers.run)
+            every(refuse_while_busy, self)
             every(self.transactions.run)
             every(self.pop.run)
             every(_repeat, self.pop.persist, SAVE_SECONDS)
@@ -214,7 +237,8 @@ class Broker:
         """
         parts = (self.topics, self.groups, self.offsets, self.filters, self.delays, self.pop)
         tables = (part.persist for part in parts)
-        saves = (self.transactions.close, *tables, self.timers.close, self.store.close)
+        writes = (self.transactions.close, self.pop.buffer.close)
+        saves = (*writes, *tables, self.timers.close, self.store.close)
         for save in saves:
             try:
                 save()
@@ -231,10 +255,13 @@ class Broker:
             notify_consumer_ids_changed(group, channels)
 
 
-async def _repeat(work: Callable[[], None], seconds: float) -> None:
-    """Call `work` in a thread again and again; a failure is logged and tried again next time."""
+async def _repeat(work: Callable[[], None], pause: float | Callable[[], float]) -> None:
+    """Call `work` in a thread again and again; a failure is logged and tried again next time.
+
+    The pause is in seconds; one that the configuration gives is asked for each time.
+    """
     while True:
-        await trio.sleep(seconds)
+        await trio.sleep(max(pause() if callable(pause) else pause, PAUSE_MIN_SECONDS))
         try:
             await trio.to_thread.run_sync(work)
         except (OSError, StorageError):

@@ -46,11 +46,58 @@ FIXED_KEYS = frozenset(
         "mappedFileSizeCommitLog",
         "mappedFileSizeConsumeQueue",
         "namesrvAddr",
+        "readOnlyCommitLogStorePaths",
+        "reviveQueueNum",
         "storePathCommitLog",
         "storePathRootDir",
     }
 )
 """What the open store, the sockets and the name servers' tables rest on while the broker runs."""
+
+NEXT_START_KEYS = frozenset(
+    {
+        "ackThreadPoolQueueCapacity",
+        "adminBrokerThreadPoolQueueCapacity",
+        "appendTopicForTimerDeleteKey",
+        "brokerTopicEnable",
+        "channelExpiredTimeout",
+        "checkCRCOnRecover",
+        "clientManagerThreadPoolQueueCapacity",
+        "clusterTopicEnable",
+        "consumerManagerThreadPoolQueueCapacity",
+        "defaultTopicQueueNums",
+        "delayOffsetUpdateVersionStep",
+        "enableConsumeQueueExt",
+        "endTransactionPoolQueueCapacity",
+        "expectConsumerNumUseFilter",
+        "filterDataCleanTimeSpan",
+        "mappedFileSizeConsumeQueueExt",
+        "mappedFileSizeTimerLog",
+        "maxErrorRateOfBloomFilter",
+        "maxHashSlotNum",
+        "maxIndexNum",
+        "maxPopPollingSize",
+        "messageDelayLevel",
+        "metricsExporterType",
+        "metricsPromExporterHost",
+        "metricsPromExporterPort",
+        "msgTraceTopicName",
+        "popPollingSize",
+        "processReplyMessageThreadPoolNums",
+        "pullThreadPoolQueueCapacity",
+        "queryThreadPoolQueueCapacity",
+        "replyThreadPoolQueueCapacity",
+        "sendThreadPoolQueueCapacity",
+        "serverChannelMaxIdleTimeSeconds",
+        "serverSocketBacklog",
+        "timerPrecisionMs",
+        "timerRollWindowSlot",
+        "timerWheelEnable",
+        "traceTopicEnable",
+        "useServerSideResetOffset",
+    }
+)
+"""Taken and saved, as by Java, which reads these at its start as well."""
 
 USABLE_FORMS: Mapping[str, tuple[re.Pattern[str], str]] = MappingProxyType(
     {

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from pyritemq.compat.broker_conf import BrokerConfig
     from pyritemq.compat.register_body import TopicConfig
+    from pyritemq.server.broker.state.queue_mappings import QueueMappingTable
     from pyritemq.server.broker.state.topics import TopicTable
     from pyritemq.server.remoting_client import RemotingClient
 
@@ -80,10 +81,17 @@ class Registration:
     """Keeps every name server told."""
 
     def __init__(
-        self, config: BrokerConfig, topics: TopicTable, *, advertised_address: str
+        self,
+        config: BrokerConfig,
+        topics: TopicTable,
+        mappings: QueueMappingTable,
+        *,
+        advertised_address: str,
     ) -> None:
         self._config = config
-        self._calls = RegistrationCalls(config, topics, advertised_address=advertised_address)
+        self._calls = RegistrationCalls(
+            config, topics, mappings, advertised_address=advertised_address
+        )
         self._name_servers = [_NameServer(address) for address in config.namesrv_addresses]
         self._lock = threading.Lock()
         self._tried = threading.Condition(self._lock)

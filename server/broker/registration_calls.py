@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyritemq.compat.broker_conf import BrokerConfig
     from pyritemq.compat.register_body import TopicConfig
     from pyritemq.protocol.fields import Header
+    from pyritemq.server.broker.state.queue_mappings import QueueMappingTable
     from pyritemq.server.broker.state.topics import TopicTable
     from pyritemq.server.remoting_client import RemotingClient
 
@@ -48,13 +49,20 @@ class RegistrationCalls:
     """Requests to name servers on behalf of one broker."""
 
     def __init__(
-        self, config: BrokerConfig, topics: TopicTable, *, advertised_address: str
+        self,
+        config: BrokerConfig,
+        topics: TopicTable,
+        mappings: QueueMappingTable,
+        *,
+        advertised_address: str,
     ) -> None:
         self._config = config
         self._topics = topics
+        self._mappings = mappings
         self.advertised_address = advertised_address
         self.master_address: str | None = None
         self.ha_server_address: str | None = None
+        self._told: dict[str, DataVersion] = {}
 
     async def register_all(self, client: RemotingClient, address: str) -> None:
         """Register with all topics.  Raises RemotingError, RegistrationRefused."""
@@ -65,7 +73,14 @@ class RegistrationCalls:
     async def register_some(
         self, client: RemotingClient, address: str, names: Sequence[str]
     ) -> None:
-        """Register topics that changed.  Raises RemotingError, RegistrationRefused."""
+        """Register topics that changed.  Raises RemotingError, RegistrationRefused.
+
+        A name server passes over known topics under a version that it has.  It may have the one of
+        these changes already: another topic was told between the change and its note, which waits
+        for the disk.  Java loses such a change until the next one.
+        """
+        if self._topics.snapshot.data_version == self._told.get(address):
+            await trio.to_thread.run_sync(self._topics.new_version)
         table, version = self._topics.snapshot
         changed = {name: table[name] for name in names if name in table}
         if self._config.enable_single_topic_register:
@@ -128,6 +143,7 @@ class RegistrationCalls:
     ) -> None:
         command = self._register_command(topics, version)
         reply = _check(await client.invoke(address, command, timeout_s=self._timeout_s))
+        self._told[address] = version
         header = RegisterBrokerReplyHeader.decode(reply.ext_fields)
         self.master_address = header.master_addr
         self.ha_server_address = header.ha_server_addr
@@ -139,7 +155,12 @@ class RegistrationCalls:
         # Java 5.5.0 compresses the body with compressedRegister=true but says `compressed=false`,
         # so that its own name server refuses it; the header here says what the body is.
         compressed = config.compressed_register
-        body = RegisterBrokerBody(masked, version).encode(compressed=compressed)
+        body = RegisterBrokerBody(
+            masked,
+            version,
+            queue_mappings=self._mappings.infos(topics),
+            mapping_data_version=self._mappings.snapshot.data_version,
+        ).encode(compressed=compressed)
         acting = config.enable_slave_acting_master
         header = RegisterBrokerHeader(
             broker_name=config.broker_name,

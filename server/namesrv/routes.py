@@ -308,6 +308,8 @@ class RouteTable:
         del by_broker[broker_name]
         if not by_broker:
             del self._topics[topic]
+            # Java keeps it for ever, and an ordinary topic of this name would be taken for static.
+            self._queue_mappings.pop(topic, None)
         self.version += 1
 
     # Topics

@@ -10,6 +10,7 @@ from pyritemq.compat import fastjson
 from pyritemq.compat.message_id import parse_message_id
 from pyritemq.compat.properties_file import parse_properties
 from pyritemq.protocol.codes import RequestCode, ResponseCode
+from pyritemq.protocol.record import decode_records
 
 # What a 5.5.0 broker printed for `mqadmin brokerStatus`, 2026-11-18, but for keys with a path.
 JAVA_RUNTIME_KEYS = (Path(__file__).parent / "java_runtime_keys.txt").read_text().split()
@@ -98,9 +99,31 @@ async def test_a_changed_configuration_is_in_force_at_once_and_saved_in_its_file
     await stop_server(server)
 
 
+async def test_what_the_store_heeds_changes_while_it_runs(server):
+    """These were read once, at the start; a Java broker asks for them each time."""
+    wire = await server.connect()
+    for number in range(3):
+        await send(wire, "Topic", b"%d" % number)
+    assert (await send(wire, "Topic", bytes(1001))).code == ResponseCode.SUCCESS
+    await update_config(wire, "maxMessageSize=1000\nmaxTransferCountOnMessageInMemory=2\n")
+    assert (await send(wire, "Topic", bytes(1001))).code == ResponseCode.MESSAGE_ILLEGAL
+    found = decode_records(bytes((await pull(wire, "Topic")).body))
+    assert [record.body for record in found] == [b"0", b"1"]
+
+    await update_config(wire, "traceOn=false\nregionId=here\nflushDiskType=SYNC_FLUSH\n")
+    await send(wire, "Topic", b"flushed", queue_id=1)
+    log = server.broker.broker.store.commit_log
+    assert log.flushed_where == log.max_offset
+    [record] = decode_records(bytes((await pull(wire, "Topic", queue_id=1)).body))
+    assert b"MSG_REGION\x01here\x02TRACE_ON\x01false" in record.properties
+
+
 @pytest.mark.parametrize(
     ("update", "reason"),
     [
+        ("brokerHeartbeatInterval=0", "from 1 to"),
+        ("reviveInterval=-5", "from 1 to"),
+        ("reviveQueueNum=16", "cannot change while the broker runs"),
         ("brokerPermission=99", "from 0 to 7"),
         ("brokerIP1=no such host", "cannot find the address"),
         ("listenPort=0", "a port that clients can connect to"),

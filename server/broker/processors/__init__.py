@@ -15,6 +15,7 @@ from pyritemq.server.broker.processors import (
     reply,
     send,
     send_back,
+    static_topics,
     topics,
     transactions,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "reply",
     "send",
     "send_back",
+    "static_topics",
     "topics",
     "transactions",
 ]

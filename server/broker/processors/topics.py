@@ -25,6 +25,7 @@ from pyritemq.protocol.headers.topic import (
     DeleteTopicHeader,
     GetTopicConfigHeader,
 )
+from pyritemq.server.broker.remarks import REMARK_NOT_CLEARED
 from pyritemq.server.broker.state.attributes import (
     MESSAGE_TYPE,
     MIXED,
@@ -55,8 +56,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TOPIC_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
-REMARK_NOT_CLEARED = "not set any response code"
-"""What Java's replies start with; UPDATE_AND_CREATE_TOPIC sets the code only."""
 
 
 @broker_handlers.handles(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader, lane=Lane.ADMIN)
@@ -68,12 +67,8 @@ def update_and_create_topic(broker: Broker, request: Request[CreateTopicHeader])
 
 def _update_topic(broker: Broker, request: Request[CreateTopicHeader]) -> Command:
     asked = request.header
-    _check_topic(broker, asked.topic, topic_fault(asked.topic))
-    if asked.topic_filter_type not in TOPIC_FILTER_TYPES:
-        raise RequestRefused(
-            ResponseCode.SYSTEM_ERROR,
-            f"topicFilterType = [{asked.topic_filter_type}] value invalid",
-        )
+    check_topic(broker, asked.topic, topic_fault(asked.topic))
+    check_filter_type(asked.topic_filter_type)
     wanted = TopicConfig(
         asked.topic,
         read_queue_nums=asked.read_queue_nums,
@@ -102,7 +97,7 @@ def update_and_create_topic_list(broker: Broker, request: Request[None]) -> Comm
     """
     wanted = _decode_topics(request.command.body)
     for topic in wanted:
-        _check_topic(broker, topic.topic_name, topic_fault(topic.topic_name))
+        check_topic(broker, topic.topic_name, topic_fault(topic.topic_name))
         _check_message_type(broker, topic.attributes)
     new = [topic for topic in wanted if topic != broker.topics.get(topic.topic_name)]
     for topic in new:
@@ -139,7 +134,15 @@ def _check_message_type(broker: Broker, alterations: Mapping[str, str]) -> None:
         raise RequestRefused(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
 
 
-def _check_topic(broker: Broker, topic: str, fault: str | None) -> None:
+def check_filter_type(filter_type: str) -> None:
+    """Raises RequestRefused in Java's words."""
+    if filter_type not in TOPIC_FILTER_TYPES:
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR, f"topicFilterType = [{filter_type}] value invalid"
+        )
+
+
+def check_topic(broker: Broker, topic: str, fault: str | None) -> None:
     if fault is not None:
         raise RequestRefused(ResponseCode.INVALID_PARAMETER, fault)
     if broker.config.validate_system_topic_when_update_topic and broker.topics.is_system_topic(
@@ -152,11 +155,12 @@ def _check_topic(broker: Broker, topic: str, fault: str | None) -> None:
 def delete_topic_in_broker(broker: Broker, request: Request[DeleteTopicHeader]) -> Command:
     """Forget a topic, its queues, and how far groups have come in it."""
     topic = request.header.topic
-    _check_topic(broker, topic, None if topic.strip() else topic_fault(topic))
+    check_topic(broker, topic, None if topic.strip() else topic_fault(topic))
     logger.info("topic deletion asked topic=%s peer=%s", topic, request.channel.remote_address)
     names = [topic, *_pop_retry_topics(broker, topic)]
     for name in names:
         broker.topics.delete(name)
+        broker.queue_mappings.delete(name)
         broker.offsets.remove_topic(name)
         broker.stats.forget_topic(name)
     broker.store.delete_topics(names)
@@ -181,13 +185,16 @@ def get_topic_config(broker: Broker, request: Request[GetTopicConfigHeader]) -> 
             ResponseCode.TOPIC_NOT_EXIST,
             f"No topic in this broker. topic: {request.header.topic}",
         )
-    return request.reply(body=fastjson.dumps(topic.to_json()))
+    mapping = broker.queue_mappings.get(topic.topic_name)
+    detail = {} if mapping is None else {"mappingDetail": mapping.to_json()}
+    return request.reply(body=fastjson.dumps(topic.to_json() | detail))
 
 
 @broker_handlers.handles(RequestCode.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigHeader, lane=Lane.ADMIN)
 def get_all_topic_config(broker: Broker, request: Request[GetAllTopicConfigHeader]) -> Command:
     asked = request.header
     snapshot = broker.topics.snapshot
+    mappings = broker.queue_mappings.snapshot
     table = _page(
         broker,
         snapshot.table,
@@ -196,9 +203,11 @@ def get_all_topic_config(broker: Broker, request: Request[GetAllTopicConfigHeade
     )
     body = {
         "dataVersion": snapshot.data_version.to_json(),
-        "mappingDataVersion": DataVersion().to_json(),
+        "mappingDataVersion": mappings.data_version.to_json(),
         "topicConfigTable": {name: topic.to_json() for name, topic in table.items()},
-        "topicQueueMappingDetailMap": {},
+        "topicQueueMappingDetailMap": {
+            name: mapping.to_json() for name, mapping in mappings.table.items() if name in table
+        },
         "topicQueueMappingInfoMap": {},
     }
     reply = GetAllTopicConfigReplyHeader(total_topic_num=len(snapshot.table))

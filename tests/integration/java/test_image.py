@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 import docker
 import pytest
 
-from pyritemq.conformance.clients import wait_until
+from pyritemq.conformance.clients import ProcessClients, wait_until
 from pyritemq.conformance.compose import ComposeProject
 from pyritemq.conformance.containers import LABEL, ContainerClients
 from pyritemq.conformance.server_image import build_server_image
 from pyritemq.conformance.traffic import received_messages, sent_messages
+from pyritemq.protocol.codes import RequestCode
+from pyritemq.server.testing.calls import call
+from pyritemq.testing import CallRefused, RocketMQContainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +114,19 @@ def test_one_container_runs_as_no_root_with_any_uid_and_stops_in_order(engine, i
         finally:
             container.remove(force=True)
             volume.remove()
+
+
+def test_the_testcontainers_class_tells_clients_where_to_go_and_resets(image, tmp_path):
+    with RocketMQContainer(image, labels=LABELS) as rocketmq:
+        clients = ProcessClients(tmp_path)
+        with clients.start("quickstart.Producer", namesrv=rocketmq.namesrv) as producer:
+            producer.wait(timeout=SECONDS)
+            assert len(sent_messages(producer.output())) == 1000
+        route = {"topic": "TopicTest"}
+        call(rocketmq.namesrv, RequestCode.GET_ROUTEINFO_BY_TOPIC, route)
+        rocketmq.reset()
+        with pytest.raises(CallRefused, match="No topic route"):
+            call(rocketmq.namesrv, RequestCode.GET_ROUTEINFO_BY_TOPIC, route)
 
 
 @pytest.mark.parametrize(

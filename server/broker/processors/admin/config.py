@@ -7,7 +7,6 @@ learn only after their start under which address and port they are reached.
 from __future__ import annotations
 
 import logging
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from pyritemq.compat import fastjson
@@ -15,7 +14,6 @@ from pyritemq.compat.conf.settings import ConfigError
 from pyritemq.compat.properties_file import PropertiesError, parse_properties
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.headers.admin import GetBrokerConfigReplyHeader
-from pyritemq.server.broker.store_config import store_config
 from pyritemq.server.host import resolve
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import Request, RequestRefused, broker_handlers
@@ -72,15 +70,8 @@ def _update(broker: Broker, properties: Mapping[str, str]) -> list[Change]:
         changes = broker.live_config.update(properties)
     except (ConfigError, ValueError) as error:
         raise RequestRefused(ResponseCode.INVALID_PARAMETER, str(error)) from None
-    _tell_store(broker)
+    broker.configured()
     return changes
-
-
-def _tell_store(broker: Broker) -> None:
-    """The store keeps settings of its own; those that it reads as it goes change with this."""
-    wanted, kept = store_config(broker.config), broker.store.config
-    for field in fields(wanted):
-        setattr(kept, field.name, getattr(wanted, field.name))
 
 
 def _tell_name_servers(broker: Broker, properties: Mapping[str, str]) -> None:

@@ -178,3 +178,9 @@ def export_rocksdb_config_to_json(_: Broker, request: Request[None]) -> Command:
 def check_rocksdb_cq_write_progress(_: Broker, request: Request[None]) -> Command:
     """Java answers that it has begun to look, whatever it will find, and logs the result."""
     return request.reply(body=fastjson.dumps({"checkStatus": CHECK_IN_PROGRESS}))
+
+
+@broker_handlers.handles(RequestCode.POP_ROLLBACK, None, lane=Lane.ADMIN)
+def pop_rollback(broker: Broker, request: Request[None]) -> Command:
+    """Moves POP's records from RocksDB back to files, where they are here in the first place."""
+    return request.reply()

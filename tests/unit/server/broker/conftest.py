@@ -23,6 +23,7 @@ from pyritemq.server.broker.state.events import Events
 from pyritemq.server.broker.state.groups import SubscriptionGroupTable
 from pyritemq.server.broker.state.offsets import ConsumerOffsetTable
 from pyritemq.server.broker.state.queue_locks import QueueLocks
+from pyritemq.server.broker.state.queue_mappings import QueueMappingTable
 from pyritemq.server.broker.state.stats import BrokerStats
 from pyritemq.server.broker.state.topics import TopicTable
 from pyritemq.server.broker.timers.service import TimersOff
@@ -162,6 +163,9 @@ def broker(config, clock, tmp_path) -> SimpleNamespace:
         filters=ConsumerFilterTable(
             config, JsonTable(folder / "consumerFilter.json"), now_ms=clock.now_ms
         ),
+        queue_mappings=QueueMappingTable(
+            JsonTable(folder / "topicQueueMapping.json"), "broker-a", now_ms=clock.now_ms
+        ),
         producers=ProducerTable(clock),
         consumers=ConsumerTable(clock, on_change=notify_consumer_ids_changed),
         queue_locks=QueueLocks(clock),
@@ -175,6 +179,7 @@ def broker(config, clock, tmp_path) -> SimpleNamespace:
         lanes={},
         cold_data_limits={},
         timers=TimersOff(),
+        configured=lambda: None,
     )
 
 
