@@ -5,13 +5,15 @@
     restart   ready on 10 million messages, after a clean stop and after kill -9 under load
     scan      recovery of 1 GiB of CommitLog with queues, index and checkpoint gone
 
-Each prints its figures as JSON; --out adds them to a file. Method and results: docs/performance.md.
+Each prints its figures; --out adds them to a file, --docs puts that file's table on the page.
+Method and results: docs/performance.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
+import shlex
 import shutil
 import signal
 import statistics
@@ -23,8 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.__main__ import RESULTS, environment
 from bench.drivers import Drivers
 from bench.store_fill import TOPIC
+from bench.store_report import save, table, write_docs
 from bench.store_servers import StoreServer
 from bench.summary import OURS, THEIRS
 from pyritemq.conformance.jars import JarsMissingError
@@ -205,19 +209,26 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=64, help="sending threads [64]")
     parser.add_argument("--backlog", type=int, default=10_000_000, help="of restart [10000000]")
     parser.add_argument("--work", type=Path, help="folder for stores and logs [a temporary one]")
-    parser.add_argument("--out", type=Path, help="a JSON file to add the figures to")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=RESULTS / "store.json",
+        help="a file to add the figures to [bench/results/store.json]",
+    )
+    parser.add_argument("--docs", action="store_true", help="put the table in docs/performance.md")
     return parser.parse_args(arguments)
 
 
-def save(figures: dict[str, Any], path: Path) -> None:
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for phase, servers in figures.items():
-        known.setdefault(phase, {}).update(servers)
-    path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+def about_this_run() -> dict[str, Any]:
+    """What goes with the figures of each phase."""
+    command = shlex.join(["python", "-m", "bench.store", *sys.argv[1:]])
+    load = {"load": round(os.getloadavg()[0], 1)}
+    return {"command": command, "environment": environment() | load}
 
 
 def main() -> int:
     options = parse(sys.argv[1:])
+    about = about_this_run()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the children are stopped too
     with tempfile.TemporaryDirectory(prefix="pyritemq-bench-", dir=options.work) as work:
         bench = Bench(
@@ -231,13 +242,13 @@ def main() -> int:
         try:
             for phase in options.phases:
                 PHASES[phase](bench)
+                known = save({phase: about | {"figures": bench.figures[phase]}}, options.out)
+                print("\n" + table(known))
         except (ChildError, JarsMissingError, TimeoutError) as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
-        finally:
-            print(json.dumps(bench.figures))
-            if options.out is not None:
-                save(bench.figures, options.out)
+    if options.docs:
+        write_docs(known)
     return 0
 
 

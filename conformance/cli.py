@@ -23,6 +23,7 @@ from pyritemq.conformance import (
     replay,
     reports,
 )
+from pyritemq.conformance.drivers import registry
 from pyritemq.conformance.jars import JarsMissingError, jar_folder
 from pyritemq.conformance.mutations import MUTATIONS
 from pyritemq.conformance.recording import Recorder
@@ -73,9 +74,12 @@ def list_cases(only: str) -> None:
 )
 @click.option(
     "--clients",
-    default=",".join(launchers.JAVA_CLIENTS),
+    default=",".join(registry.JAVA_CLIENTS),
     show_default=True,
-    help="Clients to test with, separated by commas.",
+    help="Clients to test with, separated by commas; `all` is each of them.",
+)
+@click.option(
+    "--try-broken", is_flag=True, help="Run also what a client is known to do wrong everywhere."
 )
 @click.option("--only", default="", help="Families, ids or globs, separated by commas: SEND,TXN-*")
 @click.option("--core", is_flag=True, help="Only the core of the catalogue.")
@@ -100,6 +104,7 @@ def list_cases(only: str) -> None:
 def run(
     servers: tuple[str, ...],
     clients: str,
+    try_broken: bool,
     only: str,
     core: bool,
     launcher: str,
@@ -109,7 +114,7 @@ def run(
 ) -> None:
     """Run cases and give a verdict; the exit is 1 when any failed."""
     cases = _selected(only, core=core)
-    names = [name.strip() for name in clients.split(",") if name.strip()]
+    names = _clients(clients)
     for wanted in servers:
         if wanted not in OURS and ":" not in wanted:
             raise click.UsageError(f"--server {wanted}: want pyrite, rocketmq or HOST:PORT")
@@ -120,7 +125,7 @@ def run(
         place = _launcher(launcher, Path(folder))
         try:
             for wanted in servers:
-                _run_on(_server(wanted, place), place, cases, result, jobs)
+                _run_on(_server(wanted, place), place, cases, result, jobs, try_broken=try_broken)
         finally:
             place.close()
             result.seconds = round(time.monotonic() - began, 1)
@@ -184,7 +189,7 @@ def record(file: Path, only: str) -> None:
         place = _launcher("local", Path(folder))
         try:
             Runner(server, place, say=_Progress(len(cases)), side_by_side=1).run(
-                cases, [launchers.JAVA_CLIENTS[0]]
+                cases, [registry.JAVA_CLIENTS[0]]
             )
         finally:
             place.close()
@@ -195,7 +200,12 @@ def record(file: Path, only: str) -> None:
 
 @main.command("replay")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-def replay_file(file: Path) -> None:
+@click.option(
+    "--fixtures",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Keep one exchange of each kind in which both agree, with the real broker's reply.",
+)
+def replay_file(file: Path, fixtures: Path | None) -> None:
     """Replay a recording to PyriteMQ and to the real RocketMQ, and compare every reply."""
     try:
         exchanges, addresses = recording.read(file)
@@ -208,19 +218,21 @@ def replay_file(file: Path) -> None:
             running = stack.enter_context(server.started(folder / server.kind, PLAIN, "127.0.0.1"))
             nodes = {node.name: node.address for node in (*running.namesrvs, *running.brokers)}
             targets.append(replay.Target(server.kind, nodes))
-        compared, differences = replay.replay(exchanges, addresses, targets[0], targets[1])
-    for difference in differences:
+        found = replay.replay(exchanges, addresses, targets[0], targets[1])
+    if fixtures is not None:
+        recording.write(fixtures, replay.fixtures(found.agreed), addresses)
+    for difference in found.differences:
         click.echo(difference.words())
-    click.echo(f"{compared} replies compared, {len(differences)} fields differ")
-    sys.exit(1 if differences else 0)
+    click.echo(f"{found.compared} replies compared, {len(found.differences)} fields differ")
+    sys.exit(1 if found.differences else 0)
 
 
 @main.command()
 @click.argument("page", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def docs(page: Path) -> None:
-    """Render the catalogue into its place in docs/conformance.md."""
+    """Render the clients and the catalogue into their places in docs/conformance.md."""
     try:
-        text = pages.with_catalogue(page.read_text(encoding="utf-8"), catalogue.load())
+        text = pages.with_rendered(page.read_text(encoding="utf-8"), catalogue.load())
     except pages.PageError as error:
         raise click.ClickException(str(error)) from error
     page.write_text(text, encoding="utf-8")
@@ -245,7 +257,13 @@ def _write(result: Run, report: Path | None, matrix: Path | None) -> None:
 
 
 def _run_on(
-    server: Server, launcher: Launcher, cases: Sequence[catalogue.Case], into: Run, jobs: int
+    server: Server,
+    launcher: Launcher,
+    cases: Sequence[catalogue.Case],
+    into: Run,
+    jobs: int,
+    *,
+    try_broken: bool = False,
 ) -> None:
     into.servers.append(server.kind)
     into.versions |= server.versions()
@@ -256,7 +274,8 @@ def _run_on(
         into.results.append(result)
         progress(result)
 
-    Runner(server, launcher, say=say, side_by_side=jobs).run(cases, into.clients)
+    runner = Runner(server, launcher, say=say, side_by_side=jobs, try_broken=try_broken)
+    runner.run(cases, into.clients)
 
 
 class _Progress:
@@ -285,6 +304,13 @@ def _selected(only: str, *, core: bool) -> list[catalogue.Case]:
     try:
         return catalogue.select(catalogue.load(), patterns, core=core)
     except catalogue.CatalogueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _clients(words: str) -> list[str]:
+    try:
+        return registry.named(words)
+    except registry.UnknownClientError as error:
         raise click.UsageError(str(error)) from error
 
 

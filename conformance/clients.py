@@ -8,6 +8,7 @@ containers (containers.py: what the tests do); both kinds answer the same few ca
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from typing import TYPE_CHECKING, Protocol
 
@@ -51,6 +52,8 @@ class Clients(Protocol):
     """Starts official clients; server_host is the address at which they reach this machine."""
 
     server_host: str
+    own_loopback: bool
+    """Whether each client has a loopback address of its own."""
 
     def start(
         self,
@@ -60,13 +63,19 @@ class Clients(Protocol):
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
-    ) -> RunningClient: ...
+        loopback: bool = False,
+        classes: Path | None = None,
+    ) -> RunningClient:
+        """`loopback`: pass on what the client asks of 127.0.0.1:9876; only with one of its own.
+        `classes`: a folder of compiled ones that goes before the jars."""
 
     def close(self) -> None: ...
 
 
 class ProcessClients:
     """Starts official clients as child processes of this one."""
+
+    own_loopback = False
 
     def __init__(self, folder: Path) -> None:
         self.server_host = "127.0.0.1"
@@ -81,9 +90,13 @@ class ProcessClients:
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
+        loopback: bool = False,
+        classes: Path | None = None,
     ) -> Child:
+        assert not loopback, "processes share one loopback address"
         folder = self._folder / f"client-{next(self._numbers)}"
-        paths = ["-cp", class_path(client_version), main_class(name)]
+        own = f"{classes}{os.pathsep}" if classes else ""
+        paths = ["-cp", own + class_path(client_version), main_class(name)]
         command = ["java", *java_flags(str(folder)), *flags, *paths, *arguments]
         env = {"NAMESRV_ADDR": namesrv, "ROCKETMQ_HOME": str(folder)}
         return Child(f"{name}-{client_version}", command, folder=folder, env=env)

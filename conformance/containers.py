@@ -23,12 +23,16 @@ from docker.errors import APIError, DockerException
 from testcontainers.core.container import DockerContainer
 
 from pyritemq.conformance.clients import ClientError, java_flags, main_class
+from pyritemq.conformance.driver_images import driver_image
+from pyritemq.conformance.drivers.java_build import java_classes
 from pyritemq.conformance.images import client_image
 from pyritemq.conformance.jars import ROCKETMQ_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
+
+    from pyritemq.conformance.drivers.build import Program
 
 LABEL = "pyritemq.session"
 POLL_SECONDS = 0.2
@@ -109,6 +113,8 @@ class ContainerClient:
 class ContainerClients:
     """Starts official clients in containers; one network for the session."""
 
+    own_loopback = True
+
     def __init__(self) -> None:
         self._docker = docker.from_env()
         self._remove_leftovers()
@@ -126,11 +132,19 @@ class ContainerClients:
         client_version: str = ROCKETMQ_VERSION,
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
+        loopback: bool = False,
+        classes: Path | None = None,
         network: str | None = None,
     ) -> ContainerClient:
         """`network`: one that a test made, instead of the session's ("container:ID" as well)."""
-        command = [*java_flags("/tmp"), *flags, "-cp", "/jars/*", main_class(name), *arguments]  # noqa: S108
+        program = ["Loopback", main_class(name)] if loopback else [main_class(name)]
+        paths = ":".join([*["/driver"] * loopback, *["/classes"] * bool(classes), "/jars/*"])
+        command = [*java_flags("/tmp"), *flags, "-cp", paths, *program, *arguments]  # noqa: S108
         container = self.container(client_version, command, network=network)
+        if loopback:
+            container.with_volume_mapping(str(java_classes(client_version)), "/driver", "ro")
+        if classes:
+            container.with_volume_mapping(str(classes), "/classes", "ro")
         container.with_env("NAMESRV_ADDR", namesrv)
         return ContainerClient(f"{name}-{client_version}", container)
 
@@ -142,6 +156,19 @@ class ContainerClients:
         container.with_command(list(command)).with_env("ROCKETMQ_HOME", "/tmp")  # noqa: S108
         return container.with_kwargs(
             labels={LABEL: str(os.getpid())}, network=network or self._network.name
+        )
+
+    def driver_container(self, program: Program) -> DockerContainer:
+        """A container, not started, with a driver other than Java's in /driver."""
+        container = DockerContainer(driver_image(self._docker, program))
+        container.with_command(program.argv("/driver")).with_env("HOME", "/tmp")  # noqa: S108
+        for name, value in program.env:
+            container.with_env(name, value.replace("{}", "/driver"))
+        container.with_volume_mapping(str(program.folder), "/driver", "ro")
+        return container.with_kwargs(
+            labels={LABEL: str(os.getpid())},
+            network=self._network.name,
+            working_dir="/tmp",  # noqa: S108
         )
 
     def start_server(self, name: str, command: Sequence[str], folder: Path) -> ContainerClient:

@@ -25,6 +25,7 @@ table { border-collapse: collapse; width: 100% }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .5rem; text-align: left;
   vertical-align: top }
 thead th { position: sticky; top: 0; background: Canvas }
+td:first-child { white-space: nowrap }
 td.mark, th.mark { text-align: center; white-space: nowrap }
 .passed { color: var(--good) } .failed { color: var(--bad); font-weight: 600 }
 .skipped, .none, small { color: var(--dim) }

@@ -136,6 +136,11 @@ def _add_root(tar: tarfile.TarFile, java: Path) -> None:
     tar.add(java, JAVA_HOME)
     for library in sorted(_shared_libraries(java)):
         tar.add(Path(library).resolve(), library)
+    add_small_root(tar)
+
+
+def add_small_root(tar: tarfile.TarFile) -> None:
+    """What programs expect of any system: a place for temporary files, a user, name look-ups."""
     for folder, mode in (("tmp", 0o1777), ("root", 0o700), ("etc", 0o755)):
         entry = tarfile.TarInfo(folder)
         entry.type, entry.mode = tarfile.DIRTYPE, mode

@@ -7,9 +7,11 @@ import threading
 from typing import TYPE_CHECKING, Protocol
 
 from pyritemq.conformance.clients import Clients, ProcessClients, java_flags
+from pyritemq.conformance.drivers.build import program
 from pyritemq.conformance.drivers.java_build import FLAGS, MAIN, java_classes
 from pyritemq.conformance.drivers.link import Driver
 from pyritemq.conformance.drivers.local import LocalChannel
+from pyritemq.conformance.drivers.registry import client_named
 from pyritemq.conformance.jars import class_path
 
 if TYPE_CHECKING:
@@ -17,13 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyritemq.conformance.servers.java import ServerContainers
-
-JAVA_CLIENTS = ("java-5.5.0", "java-4.9.8")
-"""The clients that carry the whole catalogue."""
-
-
-class UnknownClientError(Exception):
-    """There is no driver for a client of that name."""
 
 
 class NoEngineError(Exception):
@@ -47,7 +42,8 @@ class Launcher(Protocol):
 
 
 class SharedDrivers:
-    """One driver for each client, started when it is first wanted."""
+    """One driver for each client, started when it is first wanted, and anew when it died: a client
+    that ends its own process fails the cases of that moment, not all that follow."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,9 +51,10 @@ class SharedDrivers:
 
     def shared_driver(self, client: str) -> Driver:
         with self._lock:
-            if client not in self._drivers:
-                self._drivers[client] = self.driver(client)
-            return self._drivers[client]
+            known = self._drivers.get(client)
+            if known is None or known.ended:
+                self._drivers[client] = known = self.driver(client)
+            return known
 
     def driver(self, client: str, *, flags: Sequence[str] = ()) -> Driver:
         raise NotImplementedError
@@ -82,12 +79,21 @@ class LocalLauncher(SharedDrivers):
     def driver(self, client: str, *, flags: Sequence[str] = ()) -> Driver:
         self._count += 1
         folder = self._folder / f"{client}-{self._count}"
-        version = java_version(client)
-        paths = f"{java_classes(version)}{os.pathsep}{class_path(version)}"
-        command = ["java", *java_flags(str(folder)), *FLAGS, *flags, "-cp", paths, MAIN]
-        env = {**os.environ, "ROCKETMQ_HOME": str(folder)}
+        env = {**os.environ, "ROCKETMQ_HOME": str(folder), "HOME": str(folder)}
         env.pop("NAMESRV_ADDR", None)
+        command = self._command(client, folder, env, flags)
         return Driver(client, LocalChannel(client, command, folder=folder, env=env))
+
+    def _command(
+        self, client: str, folder: Path, env: dict[str, str], flags: Sequence[str]
+    ) -> list[str]:
+        version = java_version(client)
+        if version is None:
+            built = program(client)
+            env |= {name: value.replace("{}", str(built.folder)) for name, value in built.env}
+            return built.argv(str(built.folder))
+        paths = f"{java_classes(version)}{os.pathsep}{class_path(version)}"
+        return ["java", *java_flags(str(folder)), *FLAGS, *flags, "-cp", paths, MAIN]
 
     def programs(self) -> Clients:
         return self._programs
@@ -101,7 +107,7 @@ class LocalLauncher(SharedDrivers):
 
 
 class ContainerLauncher(SharedDrivers):
-    """Everything Java in containers; the default, and what CI does."""
+    """Every client in a container; the default, and what CI does."""
 
     name = "containers"
 
@@ -116,6 +122,10 @@ class ContainerLauncher(SharedDrivers):
         from pyritemq.conformance.drivers.contained import ContainerChannel
 
         version = java_version(client)
+        if version is None:
+            return Driver(
+                client, ContainerChannel(self._containers.driver_container(program(client)))
+            )
         paths = "/driver:/jars/*"
         command = [*java_flags("/tmp"), *FLAGS, *flags, "-cp", paths, MAIN]  # noqa: S108
         container = self._containers.container(version, command)
@@ -150,7 +160,7 @@ def container_launcher() -> ContainerLauncher:
     return ContainerLauncher()
 
 
-def java_version(client: str) -> str:
-    if client not in JAVA_CLIENTS:
-        raise UnknownClientError(f"no driver for client {client!r}; there are {JAVA_CLIENTS}")
-    return client.removeprefix("java-")
+def java_version(client: str) -> str | None:
+    """The version of a Java client, None for a client in another language."""
+    named = client_named(client)
+    return named.name.removeprefix("java-") if named.language == "Java" else None

@@ -247,6 +247,7 @@ MUTATIONS = (
         "DLQ-003",
         request=_asking((R.CONSUMER_SEND_MSG_BACK,), _accepted),
     ),
+    Mutation("POP", "acks are forgotten", "POP-005", request=_asking((R.ACK_MESSAGE,), _accepted)),
     Mutation(
         "RPC",
         "replies are not passed on",

@@ -50,6 +50,14 @@ class Run:
     seconds: float = 0.0
     results: list[Result] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)
+    """Of runs that were made apart and joined: what each was."""
+
+    def words(self) -> str:
+        """What it was, in one line."""
+        where = f"{', '.join(self.clients)} as {self.launcher}"
+        on = ", ".join(self.servers)
+        return f"{self.started}: {len(self.results)} cells in {self.seconds:.0f} s on {on}; {where}"
 
     def failed(self) -> list[Result]:
         return [result for result in self.results if result.status == FAILED]

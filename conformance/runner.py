@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyritemq.conformance.catalogue import CLIENT, Case, version_number
-from pyritemq.conformance.drivers.link import DriverBrokenError, DriverError
+from pyritemq.conformance.drivers.link import DriverBrokenError, DriverError, UnsupportedError
+from pyritemq.conformance.drivers.registry import client_named
 from pyritemq.conformance.processes import ChildError
 from pyritemq.conformance.results import FAILED, NOT_APPLICABLE, PASSED, SKIPPED, Evidence, Result
 from pyritemq.conformance.servers.nodes import NotOurServerError
@@ -36,8 +37,19 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 6
 """Cases at once on shared servers; on two cores more of them only wait for each other."""
 
-ALONE_SIDE_BY_SIDE = 2
-"""Cases with servers of their own at once: each real broker is half a gigabyte."""
+ALONE_SHARE = 3
+"""Of how many jobs one may be a case with servers of its own: each real broker is half a
+gigabyte."""
+
+PLAIN_ERRORS = (
+    CheckFailedError,
+    DriverError,
+    DriverBrokenError,
+    WireError,
+    NotOurServerError,
+    ChildError,
+)
+"""Whose message is the whole story; of others the traceback is shown."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +71,15 @@ class Runner:
         say: Callable[[Result], None],
         side_by_side: int = SIDE_BY_SIDE,
         patience: float = 1.0,
+        try_broken: bool = False,
     ) -> None:
         self._patience = patience
+        self._try_broken = try_broken
         self._server = server
         self._launcher = launcher
         self._say = say
         self._side_by_side = side_by_side
+        self._alone_side_by_side = max(1, side_by_side // ALONE_SHARE)
         self._numbers = itertools.count(1)
 
     def run(self, cases: Sequence[Case], clients: Sequence[str]) -> list[Result]:
@@ -82,7 +97,7 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="pyritemq-conformance-") as folder:
             for setup, group in shared.items():
                 results += self._run_shared(setup, group, Path(folder))
-            with ThreadPoolExecutor(ALONE_SIDE_BY_SIDE) as pool:
+            with ThreadPoolExecutor(self._alone_side_by_side) as pool:
                 results += pool.map(lambda cell: self._run_alone(cell, Path(folder)), alone)
         return results
 
@@ -99,13 +114,18 @@ class Runner:
         version = cell.client.rpartition("-")[2]
         if cell.client.startswith("java-") and version_number(version) < version_number(case.since):
             return self._result(cell, NOT_APPLICABLE, reason=f"since client {case.since}")
+        declared = client_named(cell.client)
+        against = declared.unusable if self._try_broken else declared.reason_against(case.id)
+        if against:
+            return self._result(cell, SKIPPED, reason=f"client: {against}")
         try:
             features = self._launcher.shared_driver(cell.client).features
         except Exception as error:  # noqa: BLE001 - whatever a build can raise is the reason
             return self._result(cell, SKIPPED, reason=f"no driver: {error}"[:500])
         missing = [feature for feature in case.features if feature not in features]
         if missing:
-            return self._result(cell, NOT_APPLICABLE, reason=f"client has no {', '.join(missing)}")
+            said = ", ".join(f"no {one}: {declared.lacks.get(one, '')}" for one in missing)
+            return self._result(cell, NOT_APPLICABLE, reason=f"client has {said}")
         return None
 
     def _run_shared(self, setup: Setup, group: list[Cell], folder: Path) -> list[Result]:
@@ -132,15 +152,17 @@ class Runner:
         driver: Driver | None = None
         trial: Trial | None = None
         try:
+            patience = self._patience
             if cell.case.run_with == CLIENT:
                 driver = self._launcher.shared_driver(cell.client)
+                patience *= client_named(cell.client).patience
             trial = Trial(
                 cell.case,
                 driver=driver,
                 servers=servers,
                 launcher=self._launcher,
                 folder=folder,
-                patience=self._patience,
+                patience=patience,
             )
             try:
                 cell.case.body(trial)
@@ -148,6 +170,8 @@ class Runner:
                 trial.close()
         except SkipCase as skip:
             return self._told(self._result(cell, SKIPPED, reason=str(skip)))
+        except UnsupportedError as error:
+            return self._told(self._result(cell, NOT_APPLICABLE, reason=f"client has no {error}"))
         except Exception as error:  # noqa: BLE001 - whatever a case raises is its failure
             seconds = time.monotonic() - began
             return self._told(self._failure(cell, error, seconds, trial, driver))
@@ -161,9 +185,10 @@ class Runner:
         trial: Trial | None,
         driver: Driver | None,
     ) -> Result:
-        plain = (CheckFailedError, DriverError, DriverBrokenError, WireError, NotOurServerError)
         what = (
-            str(error) if isinstance(error, plain) else "".join(traceback.format_exception(error))
+            str(error)
+            if isinstance(error, PLAIN_ERRORS)
+            else "".join(traceback.format_exception(error))
         )
         expected, got = "", ""
         if isinstance(error, CheckFailedError):
@@ -176,7 +201,7 @@ class Runner:
             server_log=trial.servers.log_tail() if trial else "",
             client_log=driver.log_tail() if driver else "",
         )
-        line = 0 if isinstance(error, plain) else -1  # a traceback ends with what was raised
+        line = 0 if isinstance(error, PLAIN_ERRORS) else -1  # a traceback ends with what was raised
         reason = f"{what}: expected {expected}, got {got}" if expected else _line(what, line)
         return self._result(cell, FAILED, seconds=seconds, reason=reason[:600], evidence=evidence)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 COMMON = (
     ("enablePropertyFilter", "true"),
@@ -23,9 +23,16 @@ class Setup:
     brokers: int = 1
     namesrvs: int = 1
     properties: tuple[tuple[str, str], ...] = ()
+    relies_on: tuple[str, ...] = field(default=(), compare=False)
+    """Settings of COMMON without which a case cannot pass: a server of somebody else may lack
+    them."""
 
     def settings(self) -> dict[str, str]:
         return {**dict(COMMON), **dict(self.properties)}
+
+    def demanded(self) -> list[tuple[str, str]]:
+        """Settings that a broker must have for the case to make sense."""
+        return [*self.properties, *((name, dict(COMMON)[name]) for name in self.relies_on)]
 
     def words(self) -> str:
         """For the catalogue; empty for the shared server."""
@@ -39,3 +46,8 @@ PLAIN = Setup()
 
 def with_properties(**properties: object) -> Setup:
     return Setup(properties=tuple((name, str(value)) for name, value in properties.items()))
+
+
+def relying_on(*names: str) -> Setup:
+    """The shared servers, because of these of their settings."""
+    return Setup(relies_on=names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from pyritemq.conformance import wire as wires
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pyritemq.conformance.actors import Consumer, Json
     from pyritemq.conformance.trial import Trial
     from pyritemq.conformance.wire import Wire
+
+READABLE_SECONDS = 20.0
+POLL_SECONDS = 0.02
 
 
 def numbered(topic: str, count: int, *, first: int = 0, **fields: Any) -> list[Json]:  # noqa: ANN401
@@ -33,8 +37,13 @@ def fill(t: Trial, topic: str, count: int, *, queue_id: int = 0, first: int = 0)
 
 
 def fill_by_wire(wire: Wire, topic: str, count: int, *, queue_id: int = 0) -> None:
-    for number in range(count):
-        wires.send(wire, topic, str(number), queue_id)
+    """Numbered messages in one queue, and wait until the queue has them: a broker answers a send
+    before that."""
+    sent = [wires.send(wire, topic, str(number), queue_id) for number in range(count)]
+    end = int(sent[-1].ext_fields["queueOffset"]) + 1
+    deadline = time.monotonic() + READABLE_SECONDS
+    while max_offset(wire, topic, queue_id) < end and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
 
 
 def in_background(action: Callable[[], object]) -> threading.Thread:
@@ -83,3 +92,9 @@ def write_queues(wire: Wire, topic: str) -> int:
     """How many queues a topic has on its first broker; 0 where it has no route."""
     found = route(wire, topic)
     return int(found["queueDatas"][0]["writeQueueNums"]) if found and found["queueDatas"] else 0
+
+
+def stored(t: Trial, topic: str) -> int:
+    """How many messages a topic has."""
+    wire, queues = t.wire(), write_queues(t.namesrv_wire(), topic)
+    return sum(max_offset(wire, topic, number) for number in range(queues))

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyritemq.conformance import wire as wires
 from pyritemq.conformance.actors import Consumer, LiteConsumer, Producer, PullConsumer
-from pyritemq.conformance.drivers.link import Driver, DriverError, counted
+from pyritemq.conformance.drivers.build import DriverBuildError
+from pyritemq.conformance.drivers.java_build import (
+    SPRING,
+    SPRING_MAIN,
+    SPRING_SET,
+    spring_classes,
+)
+from pyritemq.conformance.drivers.link import Driver, DriverError, UnsupportedError, counted
+from pyritemq.conformance.jars import JarsMissingError
 from pyritemq.conformance.wire import Wire
 from pyritemq.protocol.codes import RequestCode
 
@@ -127,9 +135,10 @@ class Trial:
 
     def wire(self, address: str = "", *, binary: bool = False) -> Wire:
         """Frames to the broker, or to the address."""
-        return self._stack.enter_context(
-            Wire(address or self.servers.broker.address, binary=binary)
-        )
+        broker = self.servers.broker
+        wire = self._stack.enter_context(Wire(address or broker.address, binary=binary))
+        wire.broker = broker.name
+        return wire
 
     def namesrv_wire(self, *, binary: bool = False) -> Wire:
         return self.wire(self.namesrv.split(";")[0], binary=binary)
@@ -162,10 +171,12 @@ class Trial:
             self.say(f"← {error.kind} code={error.code} {error.message}")
             raise
         self.say(f"← {json.dumps(result, ensure_ascii=False)}")
-        return result
+        return result if driver.name.startswith("java-") else _as_told(result)
 
     def another_driver(self, *flags: str) -> Driver:
         """A driver process of this case alone, with more JVM flags."""
+        if flags and not self._client_name().startswith("java-"):
+            raise UnsupportedError(f"flag {flags[0]}")
         driver = self._launcher.driver(self._client_name(), flags=flags)
         self._stack.callback(driver.close)
         return driver
@@ -176,12 +187,30 @@ class Trial:
         words = [*arguments, "-n", self.namesrv]
         return str(self.call("mqadmin", via=driver, arguments=words))
 
-    def program(self, name: str, *arguments: str, flags: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
-        """An official class as a program of its own, unmodified."""
-        running = self._launcher.programs().start(
-            name, namesrv=self.namesrv, arguments=arguments, flags=flags
-        )
+    def program(self, name: str, *arguments: str, loopback: bool = False) -> Any:  # noqa: ANN401
+        """An official class as a program of its own, unmodified. `loopback`: it looks for its name
+        server at 127.0.0.1:9876, whatever it is told."""
+        programs = self._launcher.programs()
+        if loopback and not programs.own_loopback:
+            raise SkipCase(f"{name} wants 127.0.0.1:9876 for itself: only in containers")
+        running = programs.start(name, namesrv=self.namesrv, arguments=arguments, loopback=loopback)
         self.say(f"program {name} {' '.join(arguments)}")
+        return self._stack.enter_context(running)
+
+    def spring_sample(self) -> Any:  # noqa: ANN401
+        """Our application on rocketmq-spring-boot-starter; skips where nobody fetched its jars."""
+        try:
+            classes = spring_classes()
+        except (JarsMissingError, DriverBuildError) as error:
+            raise SkipCase(f"{error} {SPRING_SET}") from error
+        name_server = f"--rocketmq.name-server={self.namesrv}"
+        running = self._launcher.programs().start(
+            SPRING_MAIN,
+            namesrv=self.namesrv,
+            client_version=SPRING,
+            arguments=[name_server, "--rocketmq.producer.group=spring-producer"],
+            classes=classes,
+        )
         return self._stack.enter_context(running)
 
     def _client_name(self) -> str:
@@ -209,7 +238,7 @@ class Trial:
         except DriverError as error:
             if code is not None:
                 self.equal(f"{what}: the code of the refusal", error.code, code)
-            if kind:
+            if kind and self._client_name().startswith("java-"):  # kinds are Java's classes
                 self.equal(f"{what}: the kind of the refusal", error.kind, kind)
             return error
         raise CheckFailedError(what, f"a refusal {code or kind}", got)
@@ -247,6 +276,19 @@ class Trial:
     def close(self) -> None:
         """Shut the clients down, newest first. Raises what the first failing one raised."""
         self._stack.close()
+
+
+class _Told(dict[str, Any]):
+    """What a client told of one thing; what it does not tell makes the case none for it."""
+
+    def __missing__(self, field: str) -> Any:  # noqa: ANN401
+        raise UnsupportedError(f"{field} in what it tells")
+
+
+def _as_told(result: Any) -> Any:  # noqa: ANN401
+    if isinstance(result, list):
+        return [_as_told(one) for one in result]
+    return _Told(result) if isinstance(result, dict) else result
 
 
 def _look(look: Callable[[], object]) -> object:

@@ -36,6 +36,8 @@ class Wire:
     def __init__(self, address: str, *, binary: bool = False, seconds: float = SECONDS) -> None:
         host, _, port = address.rpartition(":")
         self.address = address
+        self.broker = ""
+        """The broker's name, for requests that name it."""
         self._binary = binary
         self._seconds = seconds
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
@@ -131,7 +132,34 @@ def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-@click.group(context_settings=HELP)
+class _Commands(click.Group):
+    """Our own commands, and those that other parts declare as entry points, loaded when called."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        command = super().get_command(ctx, cmd_name)
+        for point in entry_points(group="pyritemq.commands", name=cmd_name) if not command else ():
+            try:
+                loaded: click.Command = point.load()
+            except ModuleNotFoundError as error:
+                _fail(
+                    f"{cmd_name} needs the Python package '{error.name}': install the extra that "
+                    "brings it, as in pip install 'pyritemq[spark]'"
+                )
+            return loaded
+        return command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*self.commands, *entry_points(group="pyritemq.commands").names})
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Help loads nothing: a command of another part may lack what it needs."""
+        own = [(name, each.get_short_help_str()) for name, each in sorted(self.commands.items())]
+        others = entry_points(group="pyritemq.commands")
+        with formatter.section("Commands"):
+            formatter.write_dl(own + [(each.name, "See its --help.") for each in others])
+
+
+@click.group(cls=_Commands, context_settings=HELP)
 @click.version_option(package_name="pyritemq", prog_name="pyritemq")
 def main() -> None:
     """A drop-in server for RocketMQ clients.

@@ -1,9 +1,9 @@
 """One client connection: the loop's side (`Connection`) and what lane threads may hold (`Channel`).
 
-All of `Connection` runs on the trio loop.  Frames go out through `Outgoing`; what the socket does
-not take waits there and a writer task, started only then, finishes the job.  A peer that does not
-read is not read from either once `BACKLOG_HIGH_BYTES` wait for it, and is closed when far too much
-does, so a connection's memory is bounded by what it asked for.
+All of `Connection` runs on the trio loop, as callbacks of `Loop`: a connection has no task.  Frames
+go out through `Outgoing`; what the socket does not take waits there until the socket can be written
+again.  A peer that does not read is not read from either once `BACKLOG_HIGH_BYTES` wait for it, and
+is closed when far too much does, so a connection's memory is bounded by what it asked for.
 
 `Channel` is safe to use from any thread.  `Channel.call` asks the peer and waits, on a lane thread:
 
@@ -23,10 +23,9 @@ import struct
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-import trio
-
 from pyritemq.protocol.errors import ProtocolError
 from pyritemq.protocol.frames import FrameDecoder
+from pyritemq.server.loop import BROKEN, READABLE, WRITABLE
 from pyritemq.server.outgoing import Outgoing
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyritemq.protocol.command import Command
     from pyritemq.server.lanes import Buffer
+    from pyritemq.server.loop import Loop
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Channel:
     def __init__(
         self,
         connection: Connection,
-        loop: trio.lowlevel.TrioToken,
+        loop: Loop,
         *,
         remote: tuple[str, int],
         local: tuple[str, int],
@@ -141,9 +141,7 @@ class Channel:
 
     def in_loop(self, function: Callable[..., object], *args: object) -> None:
         """Call a function on the loop soon; from any thread."""
-        try:
-            self._loop.run_sync_soon(function, *args)
-        except trio.RunFinishedError:
+        if not self._loop.call_soon(function, *args):
             self.closed = True
 
 
@@ -170,19 +168,20 @@ class Connection:
         self,
         sock: socket.socket,
         *,
-        nursery: trio.Nursery,
-        loop: trio.lowlevel.TrioToken,
+        loop: Loop,
         frame_max: int,
         received: Callable[[Channel, list[Command]], None],
+        closed: Callable[[Connection], None],
         now: Callable[[], float],
     ) -> None:
         self._sock = sock
-        self._nursery = nursery
+        self._loop = loop
         self._received = received
+        self._closed = closed
         self._now = now
         self._decoder = FrameDecoder(frame_max)
+        self._is_reading = True
         self._is_writing = False
-        self._drained = trio.Event()
         self.last_active = now()
         self.outgoing = Outgoing(sock, wake=self._wake_writer)
         self.channel = Channel(
@@ -192,49 +191,54 @@ class Connection:
             local=sock.getsockname()[:2],
         )
 
-    async def serve(self) -> None:
-        """Read until the peer closes, breaks the protocol or is closed by us."""
+    def open(self) -> None:
+        """Begin to read."""
+        self._loop.watch(self._sock, self._ready)
+
+    def close(self) -> None:
+        """Close the socket and tell whoever waits for the peer; a second call does nothing."""
+        if self.channel.closed:
+            return
+        self.channel.closed = True
+        self._is_reading = False
+        self.channel.fail_calls()
+        self._loop.forget(self._sock)
+        self.outgoing.close()
+        self._closed(self)
+
+    def _ready(self, events: int) -> None:
         try:
-            await self._read_frames()
+            if events & WRITABLE:
+                self._write_backlog()
+            if self._is_reading:
+                self._read()
+            elif events & BROKEN:
+                self.close()
+        except OSError:
+            self.close()
         except ProtocolError as error:
             logger.warning(
                 "connection closed peer=%s reason=%s", self.channel.remote_address, error
             )
-        except (OSError, trio.ClosedResourceError):
-            pass
-        finally:
+            self.close()
+        except Exception:
+            logger.exception("connection closed peer=%s", self.channel.remote_address)
             self.close()
 
-    async def _read_frames(self) -> None:
-        sock = self._sock
-        feed = self._decoder.feed
-        received = self._received
-        channel = self.channel
-        while not channel.closed:
-            await trio.lowlevel.wait_readable(sock)
-            try:
-                data = sock.recv(READ_BYTES)
-            except BlockingIOError:
-                continue
-            if not data:
-                return
-            self.last_active = self._now()
-            commands = feed(data)
-            if commands:
-                received(channel, commands)
-            while self.outgoing.backlog_bytes > BACKLOG_HIGH_BYTES and not channel.closed:
-                self._start_writing()
-                await self._drained.wait()
-
-    def close(self) -> None:
-        """Close the socket and wake whoever waits on it; a second call does nothing."""
-        if self.channel.closed:
+    def _read(self) -> None:
+        try:
+            data = self._sock.recv(READ_BYTES)
+        except BlockingIOError:
             return
-        self.channel.closed = True
-        self.channel.fail_calls()
-        trio.lowlevel.notify_closing(self._sock)
-        self.outgoing.close()
-        self._drained.set()
+        if not data:
+            self.close()
+            return
+        self.last_active = self._now()
+        commands = self._decoder.feed(data)
+        if commands:
+            self._received(self.channel, commands)
+        if self.outgoing.backlog_bytes > BACKLOG_HIGH_BYTES:
+            self._start_writing()
 
     def _wake_writer(self) -> None:
         """The socket did not take everything; from any thread."""
@@ -252,20 +256,20 @@ class Connection:
                 self.outgoing.backlog_bytes,
             )
             self.close()
-        elif not self._is_writing:
-            self._is_writing = True
-            self._drained = trio.Event()
-            self._nursery.start_soon(self._write_backlog)
+        else:
+            self._watch(writing=True)
 
-    async def _write_backlog(self) -> None:
-        try:
-            while self.outgoing.send_more():
-                await trio.lowlevel.wait_writable(self._sock)
-        except (OSError, trio.ClosedResourceError):
-            self.close()
-        # No wait since the backlog was seen empty: whoever fills it from now on wakes us anew.
-        self._is_writing = False
-        self._drained.set()
+    def _write_backlog(self) -> None:
+        # Nothing comes between a backlog that is seen empty and the change of what is watched:
+        # whoever fills it from now on wakes us anew.
+        self._watch(writing=self.outgoing.send_more())
+
+    def _watch(self, *, writing: bool) -> None:
+        """Watch for what matters now; nothing is read while far too much waits to be written."""
+        reading = not writing or self.outgoing.backlog_bytes <= BACKLOG_HIGH_BYTES
+        if (reading, writing) != (self._is_reading, self._is_writing):
+            self._is_reading, self._is_writing = reading, writing
+            self._loop.change(self._sock, READABLE * reading | WRITABLE * writing)
 
 
 def packed_host(ip: str, port: int) -> bytes:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from enum import StrEnum
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -139,7 +140,7 @@ class LanePool:
                 self._queue.put(taken)
                 # More jobs than threads that wait for one: without this a job could stand behind
                 # a slow one that the only idle thread has just been given.
-                if self._queue.qsize() > self._idle and len(self._threads) < self._threads_max:
+                if len(self._threads) < self._threads_max and self._queue.qsize() > self._idle:
                     self._start_thread()
         return refused
 
@@ -153,6 +154,26 @@ class LanePool:
             if not self._threads:
                 self._start_thread()
             return True
+
+    def take_back(self, wanted: Callable[[Request[Any]], bool]) -> list[Request[Any]]:
+        """Take out what waits and is wanted, while the threads are held up; the rest stays."""
+        taken: list[Request[Any]] = []
+        with self._lock:
+            for _ in range(self._queue.qsize()):
+                try:
+                    requests = self._queue.get_nowait()
+                except Empty:
+                    break
+                if requests is None:
+                    self._queue.put(None)
+                    continue
+                taken += [request for request in requests if wanted(request)]
+                rest = [request for request in requests if not wanted(request)]
+                if rest:
+                    self._queue.put(rest)
+            self._queued -= len(taken)
+            self._refused += len(taken)
+        return taken
 
     def statistics(self) -> LaneStatistics:
         """A consistent copy of the lane's numbers."""
@@ -226,18 +247,19 @@ class LanePool:
 
     def _take(self) -> list[Request[Any]] | None:
         """The next drain: all that waits, or a fair share of it where several threads serve."""
-        queue = self._queue
-        try:
-            first = queue.get_nowait()
-        except Empty:
-            with self._lock:
-                self._idle += 1
-            first = queue.get()
-            with self._lock:
-                self._idle -= 1
-        if first is None:
-            return None
-        return self._take_more(first)
+        first = self._queue.get() if self._threads_max == 1 else self._get_counted()
+        return None if first is None else self._take_more(first)
+
+    def _get_counted(self) -> list[Request[Any]] | None:
+        """Wait for a job, counted as idle meanwhile."""
+        with suppress(Empty):
+            return self._queue.get_nowait()
+        with self._lock:
+            self._idle += 1
+        first = self._queue.get()
+        with self._lock:
+            self._idle -= 1
+        return first
 
     def _take_more(self, first: list[Request[Any]]) -> list[Request[Any]]:
         queue = self._queue

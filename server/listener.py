@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from pyritemq.server.connection import Connection
+from pyritemq.server.loop import current_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,7 @@ def bind(host: str, port: int, *, backlog: int = 1024) -> socket.socket:
 
 
 class Listener:
-    """Accepts on any number of sockets and runs one task for each connection."""
+    """Accepts on any number of sockets and keeps the connections until they close."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Listener:
         try:
             async with trio.open_nursery() as nursery:
                 for sock in self._sockets:
-                    nursery.start_soon(self._accept, sock, nursery)
+                    nursery.start_soon(self._accept, sock)
                 nursery.start_soon(self._close_idle)
         finally:
             for sock in self._sockets:
@@ -88,7 +89,7 @@ class Listener:
     def connection_count(self) -> int:
         return len(self.connections)
 
-    async def _accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
+    async def _accept(self, sock: socket.socket) -> None:
         while True:
             try:
                 await trio.lowlevel.wait_readable(sock)
@@ -103,32 +104,29 @@ class Listener:
                 logger.warning("accept failed reason=%s", error.strerror)
                 await trio.sleep(0.1)
                 continue
-            self._welcome(client, nursery)
+            self._welcome(client)
 
-    def _welcome(self, client: socket.socket, nursery: trio.Nursery) -> None:
+    def _welcome(self, client: socket.socket) -> None:
         client.setblocking(False)
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection = Connection(
                 client,
-                nursery=nursery,
-                loop=trio.lowlevel.current_trio_token(),
+                loop=current_loop(),
                 frame_max=self._frame_max,
                 received=self._received,
+                closed=self._gone,
                 now=trio.current_time,
             )
+            connection.open()
         except OSError:  # the peer was gone before we looked
             client.close()
             return
         self.connections.add(connection)
-        nursery.start_soon(self._serve, connection)
 
-    async def _serve(self, connection: Connection) -> None:
-        try:
-            await connection.serve()
-        finally:
-            self.connections.discard(connection)
-            self._closed(connection.channel)
+    def _gone(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self._closed(connection.channel)
 
     async def _close_idle(self) -> None:
         """Close what has neither been read nor written for too long."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyritemq.protocol.record import BORNHOST_V6, STOREHOSTADDRESS_V6
+from pyritemq.protocol.record import BORNHOST_V6, COMPRESSED, STOREHOSTADDRESS_V6
 from pyritemq.spark.bodies import inflate_rows
 from pyritemq.spark.columns import TIMESTAMP, arrow_schema
 from pyritemq.spark.gather import AnyArray, Bytes, gather_binary
@@ -66,6 +66,12 @@ def _value(rows: Rows) -> pa.Array:
     return inflate_rows(values, heads["sys_flag"]) if rows.inflate else values
 
 
+def _sys_flag(rows: Rows) -> pa.Array:
+    """Says whether `value` is compressed, as Java's MessageDecoder leaves it."""
+    flags = rows.heads["sys_flag"]
+    return pa.array(flags & ~np.int32(COMPRESSED) if rows.inflate else flags)
+
+
 def _message_id(rows: Rows) -> pa.Array:
     given = rows.pairs.column(UNIQ_KEY)
     if not given.null_count:
@@ -99,7 +105,7 @@ _MAKERS: dict[str, Callable[[Rows], pa.Array]] = {
     "storeTimestamp": _time("store_timestamp"),
     "bornHost": _born_host,
     "storeHost": _store_host,
-    "sysFlag": _plain("sys_flag"),
+    "sysFlag": _sys_flag,
     "flag": _plain("flag"),
     "reconsumeTimes": _plain("reconsume_times"),
     "preparedTransactionOffset": _plain("prepared_transaction_offset"),

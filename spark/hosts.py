@@ -35,6 +35,10 @@ def host_column(hosts: AnyArray, is_v6: npt.NDArray[np.bool_]) -> pa.Array:
 
 def _formatted(hosts: AnyArray, size: int) -> pa.Array:
     packed = np.ascontiguousarray(hosts[:, :size])
+    if size == 8:  # numbers are told apart quicker than bytes
+        encoded = pa.array(packed.view(np.uint64).ravel()).dictionary_encode()
+        values = [value.tobytes() for value in encoded.dictionary.to_numpy()]
+        return pa.array(map(format_host, values), pa.string()).take(encoded.indices)
     column = pa.Array.from_buffers(pa.binary(size), len(hosts), [None, pa.py_buffer(packed)])
     encoded = column.dictionary_encode()
     texts = pa.array([format_host(raw) for raw in encoded.dictionary.to_pylist()], pa.string())

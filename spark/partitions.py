@@ -16,8 +16,9 @@ from pyritemq.spark.queues import QueueKey, QueueRange
 from pyritemq.spark.store_files import QueueFiles
 from pyritemq.storage.consume_queue import BLANK_SIZE
 
-SAMPLES_MAX = 1 << 15  # ours: units looked at while planning, over all queues
+SAMPLES_MAX = 1 << 12  # ours: units looked at one by one while planning, over all queues
 SAMPLES_MIN = 8  # of each queue
+WHOLE_MAX = 1 << 16  # ours: units of a range that are read at once instead, 1.3 MB
 
 FilesOf = Callable[[QueueKey], QueueFiles]
 
@@ -38,9 +39,10 @@ class _Sample:
 
 
 def _sample(files: QueueFiles, each: QueueRange, samples: int) -> _Sample:
-    """Units at even distances; a range of few units is read whole."""
-    if each.size <= samples:
-        units = files.units(each.start, each.size)
+    """Units at even distances."""
+    if each.size <= WHOLE_MAX:
+        step = max(each.size // samples, 1)
+        units = files.all_units(each.start, each.end)[::step]
     else:
         at = np.linspace(each.start, each.end - 1, samples).astype(np.int64)
         units = np.concatenate([files.units(int(offset), 1) for offset in at])
@@ -94,13 +96,27 @@ def _cut_all(
     windows: list[list[QueueRange]] = [[] for _ in range(len(cuts) + 1)]
     for each in ranges:
         start = each.start
-        for number, cut in enumerate(cuts):
-            end = queues[each.key].first_at_or_after(cut, start, each.end)
+        for number, end in enumerate(_ends(each, queues[each.key], cuts)):
             windows[number].append(QueueRange(each.key, start, end))
             start = end
         windows[-1].append(QueueRange(each.key, start, each.end))
     whole = ([part for part in window if part.size > 0] for window in windows)
     return [window for window in whole if window]
+
+
+def _ends(each: QueueRange, files: QueueFiles, cuts: list[int]) -> list[int]:
+    """The first offset at or behind each cut."""
+    if each.size <= WHOLE_MAX:
+        units = files.all_units(each.start, each.end)
+        # a blank unit has no place of its own: it goes with the one before it
+        real = np.where(units["size"] != BLANK_SIZE, units["phy_offset"], 0)
+        found = np.searchsorted(np.maximum.accumulate(real), np.array(cuts, np.int64))
+        return [min(each.start + int(at), each.end) for at in found]
+    ends, start = [], each.start
+    for cut in cuts:
+        start = files.first_at_or_after(cut, start, each.end)
+        ends.append(start)
+    return ends
 
 
 def _cut_rows(window: list[QueueRange], max_records: int) -> list[list[QueueRange]]:

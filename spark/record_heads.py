@@ -52,14 +52,15 @@ _AFTER_HOSTS: Final = (
     "prepared_transaction_offset",
     "body_length",
 )
+_HOSTS: Final = ("born_host", "store_host")
 _I16: Final = np.dtype(">i2")
 
 
 @dataclass(slots=True)
 class Heads:
-    """Fields of rows that passed every check. Hosts are 20 bytes: IPv4's fill the first 8."""
+    """Fields of rows that passed every check, made when they are asked for."""
 
-    fields: dict[str, AnyArray]
+    fields: "Fields"
     body_at: Positions
     topic_at: Positions
     topic_length: Positions
@@ -68,6 +69,29 @@ class Heads:
 
     def __getitem__(self, name: str) -> AnyArray:
         return self.fields[name]
+
+
+class Fields:
+    """Columns of a head in this machine's byte order. Hosts are 20 bytes: IPv4's fill 8 of them."""
+
+    def __init__(self, raw: AnyArray) -> None:
+        self._raw = raw
+        self._longer: list[tuple[Positions, AnyArray]] = []  # rows whose hosts are IPv6
+        self._made: dict[str, AnyArray] = {}
+
+    def replace(self, rows: Positions, raw: AnyArray) -> None:
+        """These rows have a longer head: their fields behind the first host lie further on."""
+        self._longer.append((rows, raw))
+
+    def __getitem__(self, name: str) -> AnyArray:
+        if name not in self._made:
+            is_host = name in _HOSTS
+            column = self._raw[name]
+            made = _widen(column) if is_host else column.astype(column.dtype.newbyteorder("="))
+            for rows, raw in self._longer if is_host or name in _AFTER_HOSTS else ():
+                made[rows] = _widen(raw[name]) if is_host else raw[name]
+            self._made[name] = made
+        return self._made[name]
 
 
 class BadRowError(Exception):
@@ -93,16 +117,10 @@ def read_heads(data: Bytes, positions: Positions, sizes: Positions, base: int | 
     _refuse(raw["total_size"] != sizes, "the size differs from the queue's")
     if base is not None:
         _refuse(raw["phy_offset"] != positions + base, "the record says that it lies elsewhere")
-    fields = {name: raw[name].astype(raw[name].dtype.newbyteorder("=")) for name in _plain_names()}
-    hosts = {"born_host": _widen(raw["born_host"]), "store_host": _widen(raw["store_host"])}
+    fields = Fields(raw)
     head_sizes = np.full(len(positions), HEAD_SIZE, np.int64)
-    fields |= hosts
     _read_v6(data, positions, sizes, fields, head_sizes)
     return _texts(data, positions, sizes, fields, head_sizes)
-
-
-def _plain_names() -> list[str]:
-    return [name for name in _HEAD.names or () if name not in ("born_host", "store_host")]
 
 
 def _widen(hosts: AnyArray) -> AnyArray:
@@ -117,7 +135,7 @@ def _read_v6(
     data: Bytes,
     positions: Positions,
     sizes: Positions,
-    fields: dict[str, AnyArray],
+    fields: Fields,
     head_sizes: Positions,
 ) -> None:
     """Read the rows again whose hosts are longer, and so whose later fields lie further on."""
@@ -131,11 +149,7 @@ def _read_v6(
         short = np.zeros(len(positions), bool)
         short[rows] = sizes[rows] < dtype.itemsize + 3
         _refuse(short, "the record is shorter than its head")
-        raw = gather_fixed(data, positions[rows], dtype)
-        for name in _AFTER_HOSTS:
-            fields[name][rows] = raw[name]
-        for name in ("born_host", "store_host"):
-            fields[name][rows] = _widen(raw[name])
+        fields.replace(rows, gather_fixed(data, positions[rows], dtype))
         head_sizes[rows] = dtype.itemsize
 
 
@@ -143,7 +157,7 @@ def _texts(
     data: Bytes,
     positions: Positions,
     sizes: Positions,
-    fields: dict[str, AnyArray],
+    fields: Fields,
     head_sizes: Positions,
 ) -> Heads:
     """Where body, topic and properties lie; refuses lengths that do not add up."""

@@ -163,6 +163,14 @@ class QueueFiles:
         """As read, as a structured array."""
         return np.frombuffer(self.read(offset, count), UNITS)
 
+    def all_units(self, start: int, end: int) -> AnyArray:
+        """Units [start, end) of however many files; they end early where a file is gone."""
+        parts: list[AnyArray] = []
+        while start < end and len(part := self.units(start, end - start)):
+            parts.append(part)
+            start += len(part)
+        return np.concatenate(parts) if parts else np.empty(0, UNITS)
+
     def bounds(self, *, min_phy_offset: int, limit: int) -> tuple[int, int]:
         """First and next offset of the messages whose records lie in [min_phy_offset, limit)."""
         end = self._end(limit)

@@ -224,7 +224,10 @@ class StoreReader:
         if end > file_size:
             bad = int(np.argmax(units["phy"] + units["size"] > file.from_offset + file_size))
             self._damaged(file, int(units["phy"][bad]), "the file ends within the record")
-        mapping = mmap.mmap(fd, end - base, access=mmap.ACCESS_READ, offset=base)
+        flags = mmap.MAP_SHARED
+        if int(units["size"].sum()) * 2 > end - base:  # most pages are wanted: map them at once
+            flags |= mmap.MAP_POPULATE
+        mapping = mmap.mmap(fd, end - base, flags=flags, prot=mmap.PROT_READ, offset=base)
         data = np.frombuffer(mapping, np.uint8)
         for start, stop in _batches(units["size"]):
             rows = {name: column[start:stop] for name, column in units.items()}

@@ -6,6 +6,7 @@ mapping shows the same pages that a write filled, so a reader finds all that max
 """
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyritemq.storage.config import StoreConfig
@@ -149,7 +150,7 @@ class CommitLog:
             return _NOTHING
         return memoryview(file.read(start - file.from_offset, end - start))
 
-    def views(self, starts: list[int], ends: list[int]) -> list[memoryview]:
+    def views(self, starts: Sequence[int], ends: Sequence[int]) -> list[memoryview]:
         """view() of each pair, cheaper when they lie in one file, as they nearly always do."""
         if not starts:
             return []

@@ -27,6 +27,7 @@ class StoreConfig:
     commit_log_paths: tuple[Path, ...] = ()  # storePathCommitLog; none: root/commitlog
     commit_log_read_only_paths: tuple[Path, ...] = ()  # readOnlyCommitLogStorePaths
     commit_log_file_size: int = 1 << 30  # mappedFileSizeCommitLog
+    warm_file_enable: bool = False  # warmMapedFileEnable
     consume_queue_file_units: int = 300_000  # mappedFileSizeConsumeQueue / 20
 
     enable_consume_queue_ext: bool = False

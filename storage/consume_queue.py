@@ -25,6 +25,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
+from pyritemq.storage.block_sizes import BLOCK_UNITS_MIN, BlockSizes
 from pyritemq.storage.disk import DiskFile
 from pyritemq.storage.file_cache import FileCache
 from pyritemq.storage.mapped_file import file_name
@@ -36,9 +37,6 @@ BLANK_SIZE: Final = 0x7FFFFFFF  # the size in units that stand before the first 
 BLANK_UNIT: Final = UNIT.pack(0, BLANK_SIZE, 0)
 
 BLANKS_READ: Final = 1024  # ours: units read at once while passing over blanks
-BLOCK_UNITS_MIN: Final = 16  # ours: most of 50,000 queues hold a few messages
-BLOCK_UNITS_MAX: Final = 128  # ours: a queue that was busy once keeps 2.5 KB
-BLOCKS_KEPT_MAX: Final = 64  # ours: written blocks that stay for readers close behind
 
 _Block = tuple[int, bytearray]  # queue offset of the first unit, units
 _base = itemgetter(0)
@@ -89,6 +87,7 @@ class ConsumeQueue:
         "_files",
         "_lock",
         "_path",
+        "_sizes",
         "_started_at",
         "dirty",
         "file_size",
@@ -107,8 +106,16 @@ class ConsumeQueue:
     )
 
     def __init__(
-        self, topic: bytes, queue_id: int, *, folder: Path, files: FileCache, file_units: int
+        self,
+        topic: bytes,
+        queue_id: int,
+        *,
+        folder: Path,
+        files: FileCache,
+        file_units: int,
+        sizes: BlockSizes,
     ) -> None:
+        self._sizes = sizes
         self.topic = topic
         self.queue_id = queue_id
         self.topic_field = topic_field(topic)
@@ -155,8 +162,9 @@ class ConsumeQueue:
             self._add_block(self.next_offset)
 
     def _add_block(self, offset: int) -> None:
-        grown = min(max(BLOCK_UNITS_MIN, offset - self._started_at), BLOCK_UNITS_MAX)
-        units = min(grown, BLOCK_UNITS_MAX - offset % BLOCK_UNITS_MAX)
+        most = self._sizes.units
+        grown = min(max(BLOCK_UNITS_MIN, offset - self._started_at), most)
+        units = min(grown, most - offset % most)
         block = bytearray(units * UNIT_SIZE)
         with self._lock:
             kept = tuple(item for item in self._blocks if item[0] < offset)
@@ -204,6 +212,12 @@ class ConsumeQueue:
         return file.read_at(offset % self.file_units * UNIT_SIZE, count * UNIT_SIZE)
 
     @property
+    def in_memory_from(self) -> int:
+        """From here on units are in one block of memory."""
+        blocks = self._blocks
+        return blocks[-1][0] if blocks else self.max_offset
+
+    @property
     def is_expired(self) -> bool:
         """Whether it had messages, and none of them is left."""
         return 0 < self.max_offset == self.min_offset
@@ -225,7 +239,7 @@ class ConsumeQueue:
             position = self.written % self.file_units * UNIT_SIZE
             self._file_to_write(self.written).write_at(position, units)
             self.written += len(units) // UNIT_SIZE
-        if len(self._blocks) > BLOCKS_KEPT_MAX:
+        if len(self._blocks) > self._sizes.blocks_kept:
             self._drop_blocks()
 
     def sync(self) -> None:
@@ -252,7 +266,7 @@ class ConsumeQueue:
         with self._lock:
             blocks = self._blocks
             needed = sum(base >= self.written for base, _ in blocks) + 1
-            self._blocks = blocks[-max(BLOCKS_KEPT_MAX // 2, needed) :]
+            self._blocks = blocks[-max(self._sizes.blocks_kept // 2, needed) :]
 
     # -- files --------------------------------------------------------------------------------
 

@@ -14,8 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from pyritemq.storage.disk import Disk
-from pyritemq.storage.errors import StoreCorruptError, StoreUnusableError
+from pyritemq.storage.errors import DiskFullError, StoreCorruptError, StoreUnusableError
 from pyritemq.storage.mapped_file import MappedFile, is_file_name
+
+WARM_BYTES = 4 << 20  # ours: written in some milliseconds, for which a roll may have to wait
 
 
 class MappedFileQueue:
@@ -125,6 +127,25 @@ class MappedFileQueue:
                 return False
             self._next = self._create(last.end_offset)
             return True
+
+    def warm_next(self) -> None:
+        """Write zeroes all over the prepared file: its blocks are there before a message comes.
+
+        A sync then has no blocks to enter in the file system's journal: 9 KB and fdatasync took
+        0.27 ms instead of 0.41 (medians, ext4 on a busy machine). It doubles what is written, so
+        it is off unless asked for (Java: DefaultMappedFile.warmMappedFile). Stops when the file is
+        rolled to, or the disk is full: then the writes of messages will say so.
+        """
+        file = self._next
+        for position in range(0, self.file_size, WARM_BYTES):
+            with self._roll_lock:
+                if file is None or self._next is not file:
+                    return
+                try:
+                    file.write(position, bytes(min(WARM_BYTES, self.file_size - position)))
+                except DiskFullError:
+                    return
+            file.sync()
 
     def drop_first(self, file: MappedFile) -> None:
         """Delete the oldest file. Readers that have the old tuple, or a slice, may finish.

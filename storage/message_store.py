@@ -357,12 +357,14 @@ class MessageStore:
             self.persist()
         elif self._schedule.is_write_out_due(now):
             with self._flush_lock:
-                self.queues.write_out()
+                self.queues.write_out_some()
         self.index.work()
 
     def prepare_next(self) -> None:
-        """Make the CommitLog's next file ahead of need."""
-        self.commit_log.files.prepare_next(self.commit_log.max_offset)
+        """Make the CommitLog's next file ahead of need, and warm it if that is wanted."""
+        files = self.commit_log.files
+        if files.prepare_next(self.commit_log.max_offset) and self.config.warm_file_enable:
+            files.warm_next()
 
     def flush(self) -> None:
         """Make every published record durable. After a FlushFailedError the store is read-only."""

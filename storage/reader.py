@@ -6,12 +6,14 @@ adjacent records share one slice, so 32 messages that were sent in one batch are
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from operator import add, eq
 from struct import Struct
 
 from pyritemq.storage.commit_log import CommitLog
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.consume_queue import UNIT, UNIT_SIZE, ConsumeQueue
 from pyritemq.storage.messages import GetResult, GetStatus
+from pyritemq.storage.read_ahead import ReadAhead
 
 PULL_BYTES_MAX = 128 << 20  # DefaultMessageStore.MAX_PULL_MSG_SIZE
 PULL_BYTES_MIN = 100
@@ -33,8 +35,19 @@ def _units_struct(count: int) -> Struct:
     return Struct(">" + UNIT.format.lstrip(">") * count)
 
 
+def _runs(starts: Sequence[int], sizes: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+    """Starts and ends of the runs of adjacent records.
+
+    Where a topic's queues take turns no two records are adjacent; seeing that takes a third of the
+    time of the loop.
+    """
+    ends = tuple(map(add, starts, sizes))
+    if any(map(eq, ends, starts[1:])):
+        return _merge(starts, sizes)
+    return starts, ends
+
+
 def _merge(starts: Sequence[int], sizes: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Starts and ends of the runs of adjacent records."""
     run_starts: list[int] = []
     run_ends: list[int] = []
     run_end = -1
@@ -49,10 +62,11 @@ def _merge(starts: Sequence[int], sizes: Sequence[int]) -> tuple[list[int], list
 
 
 class Reader:
-    """Stateless: the limits from the configuration and the CommitLog to slice."""
+    """The limits from the configuration, the CommitLog to slice, and units that were read ahead."""
 
     def __init__(self, config: StoreConfig, log: CommitLog) -> None:
         self._log = log
+        self._ahead = ReadAhead()
         self._filter_bytes_max = config.filter_bytes_max
         self._in_memory_bytes = config.in_memory_bytes
         self._memory_count = config.transfer_count_max_in_memory
@@ -101,7 +115,7 @@ class Reader:
         Takes all units apart at once, which costs 0.2 µs a message where the loop below costs 0.5.
         """
         log_max = self._log.max_offset
-        units = queue.units(offset, min(count_max, self._memory_count, WHOLE_MAX))
+        units = self._ahead.units(queue, offset, min(count_max, self._memory_count, WHOLE_MAX))
         count = len(units) // UNIT_SIZE
         if not count:
             return None
@@ -118,7 +132,7 @@ class Reader:
         if end - first == total:
             slices = self._log.views([first], [end])
         else:
-            slices = self._log.views(*_merge(starts, sizes))
+            slices = self._log.views(*_runs(starts, sizes))
         return GetResult(
             GetStatus.FOUND, offset + count, min_offset, max_offset, slices, count, total, False
         )

@@ -26,7 +26,7 @@ THIRD_PARTY = {
     "compat": {"orjson"},
     "storage": {"construct"},
     "server": {"trio", "orjson", "click"},
-    "spark": {"pyspark", "pyarrow", "numpy"},
+    "spark": {"pyspark", "pyarrow", "numpy", "click"},
     "conformance": {"testcontainers", "pytest", "click", "yaml"},
 }
 

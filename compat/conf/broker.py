@@ -144,11 +144,11 @@ class BrokerTable(Settings):
     enable_skip_long_awaiting_ack: Bool = False
     revive_ack_wait_ms: Long = 180_000
     enable_pop_log: Bool = False
-    enable_pop_buffer_merge: Bool = False
-    pop_ck_stay_buffer_time: Int = 10000
-    pop_ck_stay_buffer_time_out: Int = 3000
-    pop_ck_max_buffer_size: Int = 200_000
-    pop_ck_offset_max_queue_size: Int = 20000
+    enable_pop_buffer_merge: Bool = key(False, used=True)
+    pop_ck_stay_buffer_time: Int = key(10000, used=True)
+    pop_ck_stay_buffer_time_out: Int = key(3000, used=True)
+    pop_ck_max_buffer_size: Int = key(200_000, used=True)
+    pop_ck_offset_max_queue_size: Int = key(20000, used=True)
     enable_pop_batch_ack: Bool = False
     pop_long_polling_force_notify_interval: Long = 800
     enable_notify_before_pop_calculate_lag: Bool = True

@@ -149,12 +149,12 @@ class StoreTable(Settings):
     )
     flush_delay_offset_interval: Long = key(10000, used=True, at_least=1)
     clean_file_forcibly_enable: Bool = key(True, used=True, important=True)
-    warm_maped_file_enable: Bool = False
+    warm_maped_file_enable: Bool = key(False, used=True)
     offset_check_in_slave: Bool = False
     debug_lock_enable: Bool = False
     duplication_enable: Bool = False
     disk_fall_recorded: Bool = key(True, used=True)
-    os_page_cache_busy_time_out_mills: Long = 1000
+    os_page_cache_busy_time_out_mills: Long = key(1000, used=True)
     default_query_max_num: Int = key(32, used=True, at_least=0)
     transient_store_pool_enable: Bool = key(False, important=True)
     transient_store_pool_size: Int = 5

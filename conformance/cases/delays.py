@@ -196,11 +196,13 @@ def wrong_handle(t: Trial) -> None:
 
 @case("TIMER-008", "A timer outlives a kill", source=TIMERS, features="timer", alone=True)
 def killed(t: Trial) -> None:
-    """The broker is killed while a timer waits; it is delivered after the restart."""
+    """The broker is killed while a timer waits; it is delivered after the restart, perhaps twice:
+    what the timers had done since their last checkpoint is done again."""
     topic = t.topic()
     t.producer().send(topic, "timed", properties={"TIMER_DELAY_SEC": "8"})
     t.servers.broker.restart(kill=True)
-    t.equal("received", bodies(t.consumer(topic).received(1, within=60)), ["timed"])
+    got = bodies(t.consumer(topic).received(1, within=60))
+    t.equal("received", set(got), {"timed"})
 
 
 @case(

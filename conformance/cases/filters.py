@@ -8,7 +8,7 @@ from pyritemq.conformance import steps
 from pyritemq.conformance import wire as wires
 from pyritemq.conformance.actors import queue
 from pyritemq.conformance.catalogue import WIRE, case, family
-from pyritemq.conformance.setup import with_properties
+from pyritemq.conformance.setup import relying_on, with_properties
 from pyritemq.conformance.trial import bodies
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 family("TAG", "Filtering by tag")
 family("SQL", "Filtering by SQL92")
+SQL_ON = relying_on("enablePropertyFilter")
 TAGS = "client: subscribe(topic, expression)"
 SELECTOR = "client: MessageSelector.bySql"
 TWINS = ("AaAa", "BBBB")
@@ -127,37 +128,37 @@ def _expect(t: Trial, sql: str, expected: list[str]) -> None:
     t.equal("nothing else", len(consumer.quiet(len(expected), within=1.0)), len(expected))
 
 
-@case("SQL-001", "Comparing numbers", source=SELECTOR, features="sql", core=True)
+@case("SQL-001", "Comparing numbers", source=SELECTOR, features="sql", core=True, setup=SQL_ON)
 def comparison(t: Trial) -> None:
     """a > 3 AND a <= 6."""
     _expect(t, "a > 3 AND a <= 6", ["4", "5", "6"])
 
 
-@case("SQL-002", "BETWEEN", source=SELECTOR, features="sql")
+@case("SQL-002", "BETWEEN", source=SELECTOR, features="sql", setup=SQL_ON)
 def between(t: Trial) -> None:
     """a BETWEEN 2 AND 4 has both ends."""
     _expect(t, "a BETWEEN 2 AND 4", ["2", "3", "4"])
 
 
-@case("SQL-003", "IN and strings", source=SELECTOR, features="sql")
+@case("SQL-003", "IN and strings", source=SELECTOR, features="sql", setup=SQL_ON)
 def in_list(t: Trial) -> None:
     """b IN ('even', 'odd') leaves out messages without b."""
     _expect(t, "b IN ('even', 'odd')", ["0", "2", "4", "6", "8"])
 
 
-@case("SQL-004", "IS NULL", source=SELECTOR, features="sql")
+@case("SQL-004", "IS NULL", source=SELECTOR, features="sql", setup=SQL_ON)
 def is_null(t: Trial) -> None:
     """b IS NULL AND a < 6."""
     _expect(t, "b IS NULL AND a < 6", ["1", "3", "5"])
 
 
-@case("SQL-005", "NOT, OR and brackets", source=SELECTOR, features="sql")
+@case("SQL-005", "NOT, OR and brackets", source=SELECTOR, features="sql", setup=SQL_ON)
 def boolean(t: Trial) -> None:
     """NOT (a > 1) OR a = 9."""
     _expect(t, "NOT (a > 1) OR a = 9", ["0", "1", "9"])
 
 
-@case("SQL-006", "TAGS can be asked for", source=SELECTOR, features="sql")
+@case("SQL-006", "TAGS can be asked for", source=SELECTOR, features="sql", setup=SQL_ON)
 def tags_in_sql(t: Trial) -> None:
     """TAGS is a property like others."""
     _expect(t, "TAGS = 'T0' AND a >= 3", ["3", "6", "9"])
@@ -168,6 +169,7 @@ def tags_in_sql(t: Trial) -> None:
     "A wrong expression is refused at the start",
     source="client: checkClientInBroker",
     features="sql",
+    setup=SQL_ON,
 )
 def wrong(t: Trial) -> None:
     """The consumer does not start: the broker refuses to parse."""
@@ -189,7 +191,13 @@ def disabled(t: Trial) -> None:
     t.true("the reason", "SQL92" in error.message, error.message)
 
 
-@case("SQL-009", "A lite consumer can filter by SQL", source=SELECTOR, features="sql lite")
+@case(
+    "SQL-009",
+    "A lite consumer can filter by SQL",
+    source=SELECTOR,
+    features="sql lite",
+    setup=SQL_ON,
+)
 def in_lite(t: Trial) -> None:
     """Only matching messages are polled."""
     topic = t.topic(queues=2)
@@ -198,7 +206,13 @@ def in_lite(t: Trial) -> None:
     t.equal("polled", sorted(bodies(lite.poll(2))), ["8", "9"])
 
 
-@case("SQL-010", "A pull consumer can filter by SQL", source=SELECTOR, features="sql pull selector")
+@case(
+    "SQL-010",
+    "A pull consumer can filter by SQL",
+    source=SELECTOR,
+    features="sql pull selector",
+    setup=SQL_ON,
+)
 def in_pull(t: Trial) -> None:
     """A pull with an expression gives what matches, and the next offset is behind all."""
     topic = t.topic(queues=1)

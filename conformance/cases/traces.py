@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyritemq.conformance import steps
 from pyritemq.conformance import wire as wires
 from pyritemq.conformance.catalogue import WIRE, case, family
+from pyritemq.conformance.setup import relying_on
 from pyritemq.conformance.trial import bodies
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def shown_by_mqadmin(t: Trial) -> None:
     "The trace topic is there from the start",
     source="broker: traceTopicEnable",
     run_with=WIRE,
+    setup=relying_on("traceTopicEnable"),
 )
 def topic_is_there(t: Trial) -> None:
     """With traceTopicEnable the route of RMQ_SYS_TRACE_TOPIC has one queue."""

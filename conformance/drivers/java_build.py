@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pyritemq.conformance.drivers.build import HERE, cached, require_tools, run_builder
 from pyritemq.conformance.jars import class_path
 
-SOURCES = Path(__file__).parent / "java"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOURCES = HERE / "java"
 MAIN = "Driver"
 
 FLAGS = (
@@ -19,30 +19,31 @@ FLAGS = (
 )
 """The client's own switches for how often it looks at its queues; 20 s by default."""
 
+SPRING = "spring-2.3.5"
+SPRING_SET = f"client-{SPRING}"
+SPRING_MAIN = "org.pyritemq.sample.SpringSample"
+"""An application of ours on rocketmq-spring-boot-starter, and the jars that it is run with."""
 
-class DriverBuildError(Exception):
-    """A driver could not be built; the message has the compiler's words."""
+
+def spring_classes() -> Path:
+    """The folder of the compiled sample. Raises JarsMissingError and DriverBuildError."""
+    sources = HERE / "spring"
+    jars = class_path(SPRING)
+
+    def make(folder: Path) -> None:
+        command = ["javac", "-nowarn", "-parameters", "--release", "17", "-d", str(folder)]
+        run_builder([*command, "-cp", jars, *map(str, sorted(sources.glob("*.java")))], folder)
+
+    return cached(SPRING, sources, make)
 
 
 def java_classes(version: str) -> Path:
     """The folder of the compiled driver for one client version."""
     sources = sorted(SOURCES.glob("*.java"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyritemq"
-    folder = cache / "drivers" / f"java-{version}-{digest}"
-    if folder.is_dir():
-        return folder
-    if shutil.which("javac") is None:
-        raise DriverBuildError("no javac on the path; install a JDK 17 (openjdk-17-jdk-headless)")
-    fresh = folder.with_name(f".{folder.name}.{os.getpid()}")
-    fresh.mkdir(parents=True, exist_ok=True)
-    command = ["javac", "-nowarn", "-source", "8", "-target", "8", "-d", str(fresh)]
-    command += ["-cp", class_path(version), *map(str, sources)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    if done.returncode:
-        raise DriverBuildError(f"javac for client {version}:\n{done.stderr[-3000:]}")
-    if folder.is_dir():  # another run was faster
-        shutil.rmtree(fresh)
-    else:
-        fresh.rename(folder)
-    return folder
+
+    def make(folder: Path) -> None:
+        command = ["javac", "-nowarn", "-source", "8", "-target", "8", "-d", str(folder)]
+        run_builder([*command, "-cp", class_path(version), *map(str, sources)], folder)
+
+    require_tools(f"java-{version}")
+    return cached(f"java-{version}", SOURCES, make)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 HELLO_SECONDS = 60.0
 """A JVM in a container on a busy machine has needed 10."""
 
+UNSUPPORTED = "Unsupported"
+"""The type of error by which a driver says that its client has no such call or option."""
+
 CALL_SECONDS = 150.0
 """More than any case lets a client wait."""
 
@@ -31,6 +34,10 @@ class DriverError(Exception):
         self.kind = kind
         self.message = message
         self.code = code
+
+
+class UnsupportedError(Exception):
+    """The client has no such call or option: the case is none for it."""
 
 
 class DriverBrokenError(Exception):
@@ -77,9 +84,17 @@ class Driver:
             with self._lock:
                 self._waiting.pop(number, None)
         error = reply.get("error")
+        if error is not None and error.get("type") == UNSUPPORTED:
+            raise UnsupportedError(error.get("message", ""))
         if error is not None:
             raise DriverError(error.get("type", "?"), error.get("message", ""), error.get("code"))
         return reply.get("result")
+
+    @property
+    def ended(self) -> bool:
+        """Whether its process is gone: nothing can be asked of it any more."""
+        with self._lock:
+            return self._ended
 
     def close(self) -> None:
         self._channel.close()

@@ -41,7 +41,8 @@ class LocalChannel:
 
     def lines(self) -> Iterator[str]:
         assert self._process.stdout is not None
-        return iter(self._process.stdout)
+        with self._process.stdout as stream:
+            yield from stream
 
     def close(self) -> None:
         """Closing its stdin ends a driver; one that does not listen is killed."""

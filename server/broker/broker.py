@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import trio
 
 from pyritemq.server.broker.delays.service import DelayService
+from pyritemq.server.broker.fast_failure import refuse_while_busy
 from pyritemq.server.broker.filters.bit_maps import bit_maps
 from pyritemq.server.broker.filters.table import SAVE_SECONDS, ConsumerFilterTable
 from pyritemq.server.broker.internal_sends import InternalSends
@@ -168,6 +169,7 @@ class Broker:
             now_ms=now_ms,
         )
         self.lanes: Mapping[Lane, LanePool] = {}
+        self.put_began_ns = 0  # of the append under way; 0 between two; set on the send lane
         self.cold_data_limits: dict[str, int] = {}
         self.long_polling: LongPolling
         self.internal_sends: InternalSends
@@ -215,6 +217,7 @@ class Broker:
             every(_repeat, self.timers.persist, lambda: config.timer_flush_interval_ms / 1000)
             every(_repeat, self.timers.expire, EXPIRE_SECONDS)
             every(self.timers.run)
+            every(refuse_while_busy, self)
             every(self.transactions.run)
             every(self.pop.run)
             every(_repeat, self.pop.persist, SAVE_SECONDS)
@@ -234,7 +237,8 @@ class Broker:
         """
         parts = (self.topics, self.groups, self.offsets, self.filters, self.delays, self.pop)
         tables = (part.persist for part in parts)
-        saves = (self.transactions.close, *tables, self.timers.close, self.store.close)
+        writes = (self.transactions.close, self.pop.buffer.close)
+        saves = (*writes, *tables, self.timers.close, self.store.close)
         for save in saves:
             try:
                 save()

@@ -23,10 +23,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
+from pyritemq.server.loop import current_loop
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pyritemq.server.broker.filters.sql92 import Expression
+    from pyritemq.server.loop import Loop
     from pyritemq.server.registry import Request
 
 QueueKey = tuple[str, int]
@@ -106,11 +109,11 @@ class LongPolling:
         self._resume = resume
         self._held: dict[QueueKey, list[HeldPull]] = {}
         self._somebody_waits = trio.Event()
-        self._loop: trio.lowlevel.TrioToken | None = None
+        self._loop: Loop | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Give back pulls whose time is up, until cancelled."""
-        self._loop = trio.lowlevel.current_trio_token()
+        self._loop = current_loop()
         task_status.started()
         while True:
             await self._somebody_waits.wait()
@@ -121,12 +124,8 @@ class LongPolling:
 
     def hold(self, pull: HeldPull) -> None:
         """Keep a pull until something happens; from a lane thread."""
-        if self._loop is None:
-            return
-        try:
-            self._loop.run_sync_soon(self._enter, pull)
-        except trio.RunFinishedError:
-            return
+        if self._loop is not None:
+            self._loop.call_soon(self._enter, pull)
 
     @property
     def anybody_waits(self) -> bool:
@@ -139,12 +138,8 @@ class LongPolling:
 
     def announce(self, arrivals: list[Arrival]) -> None:
         """News of one batch, for queues that are awaited; from the send lane."""
-        if self._loop is None or not arrivals:
-            return
-        try:
-            self._loop.run_sync_soon(self._arrived, arrivals)
-        except trio.RunFinishedError:
-            return
+        if self._loop is not None and arrivals:
+            self._loop.call_soon(self._arrived, arrivals)
 
     def give_up(self) -> list[Request[Any]]:
         """All pulls that are held, to be answered by somebody else; on the loop."""

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyritemq.compat.broker_conf import BrokerConfig
 
+REMARK_NOT_CLEARED = "not set any response code"
+"""What Java's replies start with; some processors set the code only."""
+
 FAQ_URL = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
 

@@ -20,6 +20,7 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         commit_log_paths=tuple(map(Path, config.commit_log_dirs)),
         commit_log_read_only_paths=tuple(map(Path, config.read_only_commit_log_dirs)),
         commit_log_file_size=config.mapped_file_size_commit_log,
+        warm_file_enable=config.warm_maped_file_enable,
         consume_queue_file_units=config.consume_queue_file_size // UNIT_BYTES,
         enable_consume_queue_ext=config.enable_consume_queue_ext,
         consume_queue_ext_file_size=config.mapped_file_size_consume_queue_ext,

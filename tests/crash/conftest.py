@@ -10,6 +10,7 @@ ROUNDS_IN_THE_TEST_COMMAND = 3
 def pytest_addoption(parser):
     parser.addoption("--rounds", type=int, default=ROUNDS_IN_THE_TEST_COMMAND)
     parser.addoption("--seed", type=int, default=None)
+    parser.addoption("--consumers", action="store_true", help="kill official consumers too")
 
 
 @pytest.fixture

@@ -20,13 +20,14 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path, flush, 
 
 
 @pytest.mark.java
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 def test_kill_9_under_official_producers_loses_nothing_that_they_were_told_is_stored(
-    tmp_path, rounds, seed
+    tmp_path, flush, rounds, seed
 ):
-    killing = OfficialKillRounds(tmp_path, "SYNC_FLUSH", seed)
+    killing = OfficialKillRounds(tmp_path, flush, seed)
     killing.load_and_kill(rounds)
     assert len(killing.acked) > rounds
     report = killing.check_store()
-    print(f"official: {rounds} rounds, {len(killing.acked)} acknowledged, {report}")
+    print(f"official, {flush}: {rounds} rounds, {len(killing.acked)} acknowledged, {report}")
     assert report.problems == []
     assert report.units == report.records >= len(killing.acked)

@@ -116,3 +116,4 @@ async def test_kill_9_loses_no_delayed_message(tmp_path):
                     found += await read(wire, offset=len(found))
         assert server.end(signal.SIGTERM) == 0
     assert len(found) <= 300, "only level 1 was delivered before the kill, so at most twice"
+    print(f"delays: {len(found) - len(bodies)} of {len(bodies)} came twice")

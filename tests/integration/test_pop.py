@@ -11,6 +11,8 @@ from integration.server_process import ServerProcess
 from integration.wire import Wire, send
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.record import decode_properties
+from pyritemq.server.broker.pop.revive import ReviveQueue
+from pyritemq.server.broker.timers.service import TimerService
 from pyritemq.server.clock import SystemClock
 
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
@@ -154,7 +156,8 @@ async def test_the_invisible_time_can_be_changed(quick, later):
     await send(wire, "Topic", b"m")
     [message] = await pop_until(wire, 1, invisible_ms=600_000)
     reply = await change_invisible(wire, message, 30_000)
-    assert reply.code == ResponseCode.SUCCESS
+    # Java sets the code only, and its replies begin with this remark; a replay told the difference.
+    assert (reply.code, reply.remark) == (ResponseCode.SUCCESS, "not set any response code")
     assert reply.ext_fields["invisibleTime"] == "30000"
     assert reply.ext_fields["reviveQid"] == message.handle.split(" ")[3]
     later(40)
@@ -209,6 +212,37 @@ async def test_a_restart_keeps_what_is_popped_and_what_is_acked(later, start_ser
     later(70)
     [back] = await pop_until(wire, 1)
     assert back.body == b"lost"
+    await stop_server(server)
+
+
+async def test_after_a_start_nothing_is_revived_before_the_timers_have_caught_up(
+    later, start_server, stop_server, monkeypatch
+):
+    """They may bring the check point of a later pop before the acks of an earlier one."""
+    server = await start_server(**QUICK)
+    wire = await server.connect()
+    await send(wire, "Topic", b"m")
+    [message] = await pop_until(wire, 1)
+    await stop_server(server)
+    is_behind = True
+    monkeypatch.setattr(TimerService, "is_behind", lambda _: is_behind)
+    server = await start_server(**QUICK)
+    store, look = server.broker.broker.store, ReviveQueue.look
+    looks = []
+
+    def counted(queue):
+        ripe = look(queue)
+        looks.append((queue.point_count, ripe.done_offset))
+        return ripe
+
+    monkeypatch.setattr(ReviveQueue, "look", counted)
+    later(70)
+    await until(lambda: looks[-3:] == [(1, None)] * 3)
+    assert store.max_offset("%RETRY%G_Topic", 0) == 0
+    is_behind = False
+    wire = await server.connect()
+    [back] = await pop_until(wire, 1)
+    assert back.body == message.body
     await stop_server(server)
 
 
@@ -269,6 +303,8 @@ async def test_bad_pops_and_acks_are_refused(wire):
     for fields, code in BAD_POPS:
         reply = await wire.call(RequestCode.POP_MESSAGE, pop_fields() | fields)
         assert reply.code == code, fields
+        if code != ResponseCode.SYSTEM_ERROR:
+            assert reply.ext_fields["restNum"] == "0"
     [message] = await pop_until(wire, 1)
     for fields, code in BAD_ACKS:
         reply = await wire.call(RequestCode.ACK_MESSAGE, message.fields | fields)
@@ -278,37 +314,42 @@ async def test_bad_pops_and_acks_are_refused(wire):
 
 
 @pytest.mark.slow
-async def test_kill_9_in_the_middle_of_pops_loses_nothing(tmp_path):
+@pytest.mark.parametrize("merge", ["false", "true"])
+async def test_kill_9_in_the_middle_of_pops_loses_nothing(tmp_path, merge):
     """400 messages, a third of them acked when the server is killed, twice.
 
-    What was acked is not seen again unless its pop was not committed yet; all else comes back.
+    What was acked is not seen again unless its pop was not committed yet; all else comes back. The
+    invisible time is long enough for a slow machine to ack within it: what is acked later comes
+    back too, rightly.
     """
     count = 400
     wanted = {b"m%d" % index for index in range(count)}
     acked = []
     sends = False
+    settings = QUICK | {"enablePopBufferMerge": merge, "brokerName": "broker-a"}
     for _ in range(3):
-        with ServerProcess(tmp_path, QUICK) as server:
+        with ServerProcess(tmp_path, settings) as server:
             async with (await Wire.connect(server.address)).stream as stream:
                 wire = Wire(stream)
                 for body in () if sends else sorted(wanted):
                     await send(wire, "Topic", body, len(body) % 4)
                 sends = True
                 for _ in range(6):
-                    for message in await pop(wire, invisible_ms=2000):
+                    for message in await pop(wire, invisible_ms=10_000):
                         if int(message.body[1:]) % 3 == 0:
                             await ack(wire, message)
                             acked.append(message.body)
                 server.end(signal.SIGKILL)
-    with ServerProcess(tmp_path, QUICK) as server:
+    with ServerProcess(tmp_path, settings) as server:
         async with (await Wire.connect(server.address)).stream as stream:
             wire = Wire(stream)
-            with trio.fail_after(60):
+            with trio.fail_after(120):
                 while set(acked) < wanted:
-                    for message in await pop(wire, invisible_ms=20_000, pollTime=500):
+                    for message in await pop(wire, invisible_ms=60_000, pollTime=500):
                         await ack(wire, message)
                         acked.append(message.body)
         assert server.end(signal.SIGTERM) == 0
     assert set(acked) == wanted
     # A group's offset is saved every 5 s, as in Java: what was popped since comes once more.
     assert max(Counter(acked).values()) <= 4
+    print(f"merge={merge}: {len(acked) - len(wanted)} of {count} came more than once")

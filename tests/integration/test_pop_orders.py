@@ -132,7 +132,7 @@ async def test_a_notification_tells_of_messages_and_a_peek_shows_them(server, wi
     async def has_message(poll_ms=0, **more):
         asked = fields | {"pollTime": poll_ms} | more
         reply = await wire.call(RequestCode.NOTIFICATION, asked)
-        assert reply.code == ResponseCode.SUCCESS
+        assert (reply.code, reply.remark) == (ResponseCode.SUCCESS, "not set any response code")
         return reply.ext_fields["hasMsg"] == "true"
 
     peek = fields | {"maxMsgNums": 8}

@@ -1,8 +1,10 @@
 """Sends that are refused, with Java's code and remark, and the odd ones that are taken."""
 
+import threading
 import time
 
 import pytest
+import trio
 
 from integration.wire import send, send_fields
 from pyritemq.compat.register_body import TopicConfig
@@ -97,6 +99,39 @@ async def test_a_send_that_waited_too_long(start_server, stop_server):
         "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "
     )
     assert reply.remark.endswith("ms, size of queue: 0")
+    await stop_server(server)
+
+
+async def test_sends_behind_an_append_that_hangs_are_refused_while_it_hangs(
+    start_server, stop_server, monkeypatch
+):
+    """In Java's two remarks: what waited before counts as cleaned, what comes then as rejected."""
+    server = await start_server(osPageCacheBusyTimeOutMills="300")
+    store = server.broker.broker.store
+    hangs, goes_on, put = threading.Event(), threading.Event(), store.put_batch
+
+    def hang(messages):
+        hangs.set()
+        goes_on.wait(20)
+        return put(messages)
+
+    monkeypatch.setattr(store, "put_batch", hang)
+    wires = [await server.connect() for _ in range(3)]
+    first = await wires[0].ask(RequestCode.SEND_MESSAGE_V2, send_fields("Topic"), b"first")
+    await trio.to_thread.run_sync(hangs.wait)
+    waiting = await wires[1].ask(RequestCode.SEND_MESSAGE_V2, send_fields("Topic"), b"second")
+    reply = await wires[1].reply(waiting)
+    assert reply.code == ResponseCode.SYSTEM_BUSY
+    cleaned = "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "
+    assert reply.remark.startswith(cleaned)
+    assert reply.remark.endswith("ms, size of queue: 0")
+    reply = await send(wires[2], "Topic", b"third")
+    assert reply.code == ResponseCode.SYSTEM_BUSY
+    assert reply.remark == "[REJECTREQUEST]system busy, start flow control for a while"
+    goes_on.set()
+    assert (await wires[0].reply(first)).code == ResponseCode.SUCCESS
+    assert (await send(wires[2], "Topic", b"fourth")).code == ResponseCode.SUCCESS
+    assert store.max_offset("Topic", 0) == 2
     await stop_server(server)
 
 

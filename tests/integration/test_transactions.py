@@ -315,3 +315,4 @@ async def test_kill_9_loses_no_half_and_no_commit(tmp_path):
         assert server.end(signal.SIGTERM) == 0
     assert set(found) == committed
     assert len(found) <= count // 2 + count // 4, "only what was committed before comes twice"
+    print(f"transactions: {len(found) - len(committed)} of {len(committed)} came twice")

@@ -1,16 +1,20 @@
 """The vectorised decoder gives, row by row, what the declaration of the record says."""
 
 import datetime as dt
+import zlib
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyritemq.protocol.record import (
     BORNHOST_V6,
     COMPRESSED,
+    COMPRESSION_LZ4,
+    COMPRESSION_ZLIB,
+    COMPRESSION_ZSTD,
     MAGIC_V1,
     MAGIC_V2,
     STOREHOSTADDRESS_V6,
@@ -110,6 +114,7 @@ def expected_row(raw, position, size):
     }
 
 
+@settings(max_examples=50)  # 6 records each, on average
 @given(st.lists(records(), min_size=1, max_size=12), st.integers(0, 2**40))
 def test_every_column_equals_the_declaration(items, base):
     data, positions, sizes = pack(items, base)
@@ -165,3 +170,51 @@ def test_gathered_pieces_are_the_slices(data, draw):
 def test_a_record_that_does_not_fit_is_refused(cut):
     with pytest.raises(BadRowError, match="not whole"):
         read_heads(np.zeros(cut, np.uint8), np.array([0]), np.array([cut]), 0)
+
+
+def compressed(body, kind):
+    if kind in (0, COMPRESSION_ZLIB):
+        return zlib.compress(body)
+    sink = pa.BufferOutputStream()
+    codec = {COMPRESSION_LZ4: "lz4", COMPRESSION_ZSTD: "zstd"}[kind]
+    with pa.output_stream(sink, compression=codec) as stream:
+        stream.write(body)
+    return sink.getvalue().to_pybytes()
+
+
+KINDS = (0, COMPRESSION_ZLIB, COMPRESSION_LZ4, COMPRESSION_ZSTD)
+PLAIN = {
+    "magic": MAGIC_V1, "body_crc": 0, "queue_id": 0, "flag": 0, "queue_offset": 0, "sys_flag": 0,
+    "born_timestamp": 0, "store_timestamp": 0, "reconsume_times": 0, "body": b"plain",
+    "born_host": {"address": b"aaaa", "port": 1}, "store_host": {"address": b"bbbb", "port": 2},
+    "prepared_transaction_offset": 0, "topic": b"T", "properties": b"",
+}  # fmt: skip
+
+
+def values(items, *, inflate):
+    data, positions, sizes = pack(items, 0)
+    heads = read_heads(data, positions, sizes, 0)
+    topics = pa.repeat(pa.scalar("T"), len(items))
+    rows = Rows(data, heads, topics, "broker-a", heads["queue_offset"], inflate)
+    return make_batch(rows, ("value", "sysFlag")).to_pylist()
+
+
+def test_compressed_bodies_are_inflated_and_flagged_as_javas_decoder_does():
+    bodies = [b"%d" % kind * 1000 for kind in KINDS]
+    packed = [
+        {**PLAIN, "body": compressed(body, kind), "sys_flag": COMPRESSED | kind}
+        for body, kind in zip(bodies, KINDS, strict=True)
+    ]
+    inflated = [{"value": body, "sysFlag": kind} for body, kind in zip(bodies, KINDS, strict=True)]
+    plain = {"value": b"plain", "sysFlag": 0}
+    assert values([PLAIN, *packed, PLAIN], inflate=True) == [plain, *inflated, plain]
+    raw = [{"value": item["body"], "sysFlag": item["sys_flag"]} for item in packed]
+    assert values([PLAIN, *packed], inflate=False) == [plain, *raw]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, 0x7 << 8])
+def test_a_body_that_cannot_be_inflated_is_refused(kind):
+    bad = {**PLAIN, "body": b"no such thing", "sys_flag": COMPRESSED | kind}
+    with pytest.raises(BadRowError) as refused:
+        values([PLAIN, bad], inflate=True)
+    assert refused.value.row == 1

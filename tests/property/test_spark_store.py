@@ -18,7 +18,7 @@ bodies = st.binary(max_size=700)
 messages = st.tuples(st.sampled_from([b"A", b"B"]), st.integers(0, 2), bodies)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.lists(st.lists(messages, min_size=1, max_size=20), min_size=1, max_size=8),
     st.integers(1, 9),

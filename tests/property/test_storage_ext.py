@@ -10,6 +10,7 @@ from pyritemq.server.broker.filters.bit_maps import bit_map_test, bit_maps
 from pyritemq.server.broker.filters.bloom import BloomFilter
 from pyritemq.server.broker.filters.sql92 import compile_expression
 from pyritemq.server.broker.filters.table import ConsumerFilterData
+from pyritemq.storage.block_sizes import BlockSizes
 from pyritemq.storage.consume_queue import ConsumeQueue
 from pyritemq.storage.consume_queue_ext import ADDRESS_BASE, ConsumeQueueExts
 from pyritemq.storage.consume_queue_ext import ExtUnit as FoundUnit
@@ -24,7 +25,8 @@ UNITS = st.lists(st.tuples(I64, I64, st.binary(max_size=60)), max_size=12)
 def made(file_size):
     disk = MemoryDisk()
     files = FileCache(disk)
-    queue = ConsumeQueue(b"T", 3, folder=Path("/store/cq/T/3"), files=files, file_units=50)
+    folder = Path("/store/cq/T/3")
+    queue = ConsumeQueue(b"T", 3, folder=folder, files=files, file_units=50, sizes=BlockSizes())
     return disk, queue, ConsumeQueueExts(disk, FOLDER, file_size=file_size, files=files)
 
 

@@ -24,7 +24,11 @@ ROOT = Path("/store")
 I32 = st.integers(-(2**31), 2**31 - 1)
 I64 = st.integers(-(2**63), 2**63 - 1)
 HOST = st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_size=20))
-TOPIC = st.text("abcXYZ_-%|", min_size=1, max_size=300)
+TOPIC = st.builds(  # drawing 300 letters one by one would be most of the time
+    lambda first, length: (first + "bXYZ_-%|" * 40)[:length],
+    st.sampled_from("aX%|_"),
+    st.integers(1, 300) | st.sampled_from([127, 128]),
+)
 # compression, multi tags, inner batch …: all but the bits that the store itself sets or acts on
 PLAIN_SYS_FLAG = st.integers(0, 2**12 - 1).map(lambda flag: flag & ~0x3C)
 
@@ -75,8 +79,8 @@ def host(packed):
     return {"address": packed[:-4], "port": int.from_bytes(packed[-4:], "big", signed=True)}
 
 
-@given(st.lists(messages, min_size=1, max_size=8), st.integers(0, 2**62))
-@settings(max_examples=150, deadline=None)
+@given(st.lists(messages, min_size=1, max_size=5), st.integers(0, 2**62))
+@settings(max_examples=100, deadline=None)
 def test_packed_records_and_units_are_what_the_layouts_declare(batch, now):
     store = open_store(ROOT, SetClock(now), MemoryDisk(), commit_log_file_size=1 << 14)
     results = store.put_batch(batch)
@@ -96,7 +100,7 @@ def test_packed_records_and_units_are_what_the_layouts_declare(batch, now):
 
 
 @given(messages, st.integers(0, 2**40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_good_record_checks_and_tells_what_deriving_needs(message, now):
     store = open_store(ROOT, SetClock(now), MemoryDisk())
     (result,) = store.put_batch([message])
@@ -112,7 +116,7 @@ def test_a_good_record_checks_and_tells_what_deriving_needs(message, now):
 
 
 @given(messages, st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_checking_never_raises_and_never_passes_a_cut_record(message, data):
     store = open_store(ROOT, SetClock(), MemoryDisk())
     (result,) = store.put_batch([message])

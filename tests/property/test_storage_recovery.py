@@ -1,16 +1,25 @@
 """Whatever is lost at its end, a log recovers to a prefix; and queues rebuild to the byte."""
 
 import copy
+import itertools
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from unit.storage.kit import MemoryDisk, SetClock, kill, open_store, read_queue
+from unit.storage.kit import (
+    MemoryDisk,
+    SetClock,
+    kill,
+    open_store,
+    read_queue,
+    split_records,
+)
 
 from pyritemq.compat.java_hash import tags_code
-from pyritemq.storage import MessageStore, MessageToStore
+from pyritemq.protocol.record import decode_record
+from pyritemq.storage import GetStatus, MessageStore, MessageToStore
 from pyritemq.storage.quick_derive import QuickDeriver, Run
 
 ROOT = Path("/store")
@@ -24,6 +33,7 @@ sent_messages = st.tuples(
     st.binary(max_size=400),
     st.sampled_from(["", "TagA", "标签"]),
 )
+queue_keys = st.tuples(st.sampled_from(TOPICS), st.integers(0, 2))
 batches = st.lists(st.lists(sent_messages, min_size=1, max_size=6), min_size=1, max_size=12)
 
 
@@ -114,11 +124,10 @@ def test_bytes_changed_in_the_last_records_recover_to_a_prefix(data):
     junk = data.draw(st.binary(min_size=1, max_size=30))
     store = open_store(ROOT, disk=damaged(disk, at, junk))
     untouched = sum(start <= at for start in starts[1:])
-    offsets = {key: len(bodies) for key, bodies in stored(store).items()}
     assert store.max_phy_offset >= starts[untouched]
+    found = stored(store)
     for key, bodies in expected(sent[:untouched]).items():
-        assert offsets[key] >= len(bodies)
-        assert stored(store)[key][: len(bodies)] == bodies
+        assert found[key][: len(bodies)] == bodies
 
 
 def test_a_bit_flipped_in_any_byte_of_the_last_records_recovers_to_a_prefix():
@@ -130,8 +139,9 @@ def test_a_bit_flipped_in_any_byte_of_the_last_records_recovers_to_a_prefix():
         store = open_store(ROOT, disk=damaged(disk, at, flipped))
         untouched = sum(start <= at for start in starts[1:])
         assert starts[untouched] <= store.max_phy_offset <= end, at
+        found = stored(store)
         for key, bodies in expected(sent[:untouched]).items():
-            assert stored(store)[key][: len(bodies)] == bodies, at
+            assert found[key][: len(bodies)] == bodies, at
         assert store.put_batch([to_message(sent[0])])[0].phy_offset >= starts[untouched]
         store.close()
 
@@ -152,8 +162,19 @@ def test_the_quick_scan_decides_as_the_checks_of_each_record_do(at, junk):
     assert recovered(damaged(disk, at, junk)) == record_by_record
 
 
+def status_of(offset, first, end):
+    """DefaultMessageStore.getMessage, for a get without a filter."""
+    if end == 0:
+        return GetStatus.NO_MESSAGE_IN_QUEUE
+    if offset < first:
+        return GetStatus.OFFSET_TOO_SMALL
+    if offset >= end:
+        return GetStatus.OFFSET_OVERFLOW_ONE if offset == end else GetStatus.OFFSET_OVERFLOW_BADLY
+    return GetStatus.FOUND
+
+
 class StoreMachine(RuleBasedStateMachine):
-    """Random life of a store against a list of what was put."""
+    """Random life of a store, and reads of every kind, against a list of what was put."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,6 +183,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.start()
         self.sent: list[Sent] = []
         self.places: list[int] = []
+        self.times: list[int] = []
         self.durable = 0
 
     @rule(batch=st.lists(sent_messages, min_size=1, max_size=20))
@@ -170,6 +192,38 @@ class StoreMachine(RuleBasedStateMachine):
         results = self.store.put_batch([to_message(item) for item in batch])
         self.sent += batch
         self.places += [result.phy_offset for result in results]
+        self.times += [self.clock.ms] * len(batch)
+
+    @rule(queue=queue_keys, offset=st.integers(-1, 60), count=st.integers(1, 40))
+    def read(self, queue, offset, count):
+        """Any offset is answered with messages from there on, or with the way to some."""
+        topic, queue_id = queue
+        bodies, first = self.in_queue(queue), self.expired_in(queue)
+        found = self.store.get(topic.decode(), queue_id, offset, count_max=count)
+        read = [record.body for record in split_records(found.slices)]
+        assert read == bodies[offset : offset + len(read)] if read else found.count == 0
+        assert found.status is status_of(offset, first, len(bodies))
+        if read:
+            assert len(read) <= count
+            assert found.next_begin_offset == offset + len(read)
+        elif bodies:
+            assert found.next_begin_offset == min(max(offset, first), len(bodies))
+
+    @rule(queue=queue_keys, back_ms=st.integers(-2, 10))
+    def look_up_by_time(self, queue, back_ms):
+        topic, queue_id = queue
+        first = self.expired_in(queue)
+        times = self.in_queue(queue, self.times)
+        wanted = self.clock.ms - back_ms
+        offset = next((n for n in range(first, len(times)) if times[n] >= wanted), len(times))
+        assert self.store.offset_by_time(topic.decode(), queue_id, wanted) == offset
+
+    @rule(topic=st.sampled_from(TOPICS), count=st.integers(1, 70))
+    def look_up_by_key(self, topic, count):
+        """Every message has the key; the newest are found, whatever was indexed so far."""
+        found = self.store.query(topic.decode(), "k", count, begin=0, end=1 << 62).records
+        bodies = [item[2] for item in self.sent[self.expired() :] if item[0] == topic]
+        assert [decode_record(record, 0).body for record in found] == bodies[-min(count, 64) :]
 
     @rule()
     def expire(self):
@@ -210,7 +264,19 @@ class StoreMachine(RuleBasedStateMachine):
         live = sum(len(bodies) for bodies in stored(self.store).values())
         total = self.expired() + live
         assert total >= self.durable
-        del self.sent[total:], self.places[total:]
+        del self.sent[total:], self.places[total:], self.times[total:]
+        self.forget_lost_ends()
+
+    def forget_lost_ends(self):
+        """A queue whose messages expired before its end was synced goes on from a lower end."""
+        lost = set()
+        for topic, queue_id in itertools.product(TOPICS, range(3)):
+            numbers = [n for n, item in enumerate(self.sent) if item[:2] == (topic, queue_id)]
+            if self.expired_in((topic, queue_id)) == len(numbers):
+                lost.update(numbers[self.store.max_offset(topic.decode(), queue_id) :])
+        self.durable -= sum(number < self.durable for number in lost)
+        for values in (self.sent, self.places, self.times):
+            values[:] = [value for number, value in enumerate(values) if number not in lost]
 
     def start(self):
         self.store = open_store(
@@ -223,6 +289,14 @@ class StoreMachine(RuleBasedStateMachine):
 
     def expired(self):
         return sum(place < self.store.min_phy_offset for place in self.places)
+
+    def in_queue(self, queue, values=None):
+        """Bodies, or other values, of all messages that a queue ever got, by offset."""
+        values = [item[2] for item in self.sent] if values is None else values
+        return [value for item, value in zip(self.sent, values, strict=True) if item[:2] == queue]
+
+    def expired_in(self, queue):
+        return sum(item[:2] == queue for item in self.sent[: self.expired()])
 
     @invariant()
     def holds_what_was_put(self):

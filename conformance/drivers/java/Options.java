@@ -9,8 +9,12 @@ final class Options {
     /** How often a client looks for routes, retry topics among them: every 30 s unless it is told. */
     private static final int LOOK_FOR_ROUTES_MS = 2000;
 
+    /** How long routes and the like may take: 3 s unless it is told, too little on a machine full of work. */
+    private static final int API_TIMEOUT_MS = 15000;
+
     static void apply(Object client, JSONObject options) throws Exception {
         set(client, "pollNameServerInterval", LOOK_FOR_ROUTES_MS);
+        set(client, "mqClientApiTimeout", API_TIMEOUT_MS);
         if (options == null) {
             return;
         }

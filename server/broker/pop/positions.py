@@ -39,6 +39,11 @@ class Taken:
         self.end = end
         self.settled = False
 
+    @property
+    def queue_length(self) -> int:
+        """How many parts of its queue are under way."""
+        return len(self.queue.under_way)
+
 
 class _Queue:
     __slots__ = ("is_claimed", "key", "next_offset", "under_way")

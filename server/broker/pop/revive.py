@@ -6,7 +6,9 @@ before its messages become visible, their acks at that moment.  For each queue:
     1. thread: reads on; check points are kept in memory, acks mark their messages.
     2. thread: a check point is ripe when records with a time of delivery two seconds behind its own
        have been read: then its acks have been read too.  When nothing new comes and the timers are
-       not behind, the clock stands in for such records.
+       not behind, the clock stands in for such records.  After a start nothing is ripe until the
+       timers have caught up: what was due meanwhile comes in no order.  (Java does not wait, and
+       then delivers again what was acked.)
     3. send lane: what is not acked is appended to the retry topic.
     4. loop: the queue's offset, under REVIVE_GROUP in the consumer offsets, moves behind the ripe
        check points; a restart reads on from there.
@@ -102,6 +104,7 @@ class ReviveQueue:
         self._early_acks: dict[PopKey, list[int]] = {}
         self._end_ms = 0
         self._next_offset: int | None = None
+        self._is_in_order = False
 
     @property
     def point_count(self) -> int:
@@ -115,7 +118,8 @@ class ReviveQueue:
         news = self._read()
         if not news and self._end_ms and now_ms - self._end_ms > QUIET_MS and not is_behind:
             self._end_ms = now_ms
-        return self._take_ripe()
+        self._is_in_order = self._is_in_order or not is_behind
+        return self._take_ripe() if self._is_in_order else Ripe([], None)
 
     def _read(self) -> bool:
         store = self._broker.store

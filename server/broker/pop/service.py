@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from pyritemq.server.broker.pop.buffer import PopBuffer
 from pyritemq.server.broker.pop.long_polling import PopLongPolling
 from pyritemq.server.broker.pop.order_info import OrderInfoTable
 from pyritemq.server.broker.pop.positions import PopPositions
@@ -50,6 +51,7 @@ class PopService:
         self._now_ms = now_ms
         self.revive_topic = names.REVIVE_TOPIC_PREFIX + config.broker_cluster_name
         self.positions = PopPositions(broker.offsets)
+        self.buffer = PopBuffer(broker, now_ms=now_ms)
         self.orders = OrderInfoTable(
             JsonTable(tables / "consumerOrderInfo.json"), now_ms=now_ms, is_known=self._is_known
         )
@@ -87,6 +89,7 @@ class PopService:
             for waiting in self.waiting:
                 nursery.start_soon(waiting.run)
             nursery.start_soon(self._watch_orders)
+            nursery.start_soon(self.buffer.run)
             nursery.start_soon(self.routes.run)
             if self._broker.config.timer_wheel_enable:
                 nursery.start_soon(Reviver(self._broker).run)

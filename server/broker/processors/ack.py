@@ -1,10 +1,11 @@
 """ACK_MESSAGE, BATCH_ACK_MESSAGE and CHANGE_MESSAGE_INVISIBLETIME, on the ack lane.
 
 An ack becomes a record of the revive log; all of a drain are one append, and each is answered when
-it is stored.  A changed invisible time is a new check point and an ack of the old one.  Messages
-that were popped in order are marked in the order info instead.  Checks, codes and remarks are those
-of Java's AckMessageProcessor and ChangeInvisibleTimeProcessor (5.5.0); but where Java says SUCCESS
-to an ack that could not be stored, ours says so, so that a client may try again.
+it is stored.  An ack of a check point that is still in the buffer only marks it there.  A changed
+invisible time is a new check point and an ack of the old one.  Messages that were popped in order
+are marked in the order info instead.  Checks, codes and remarks are those of Java's
+AckMessageProcessor and ChangeInvisibleTimeProcessor (5.5.0); but where Java says SUCCESS to an ack
+that could not be stored, ours says so, so that a client may try again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pyritemq.server.broker.pop.handles import ORDER_REVIVE_QUEUE, Handle, parse
 from pyritemq.server.broker.pop.order_info import ILLEGAL
 from pyritemq.server.broker.pop.revive_records import Ack, check_point
 from pyritemq.server.broker.processors.pop_checks import check_queue, check_topic
+from pyritemq.server.broker.remarks import REMARK_NOT_CLEARED
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import RequestRefused, broker_handlers
@@ -92,6 +94,8 @@ def _ack(broker: Broker, request: Request[Any]) -> Command | _Storing:
         return request.reply()
     _count(broker, ACK_NUMS, key, 1)
     ack = _ack_of(key, handle, header.offset)
+    if broker.pop.buffer.ack(ack.key, ack.offsets):
+        return request.reply()
     return _Storing(
         request, [broker.pop.ack_message(ack, handle.revive_queue_id, handle.revive_time)]
     )
@@ -112,7 +116,7 @@ def _batch_ack(broker: Broker, request: Request[Any]) -> Command | _Storing:
 def _batch_message(
     broker: Broker, request: Request[Any], batch: BatchAck, broker_name: str
 ) -> MessageToStore | None:
-    """The record of one batch; None if it names nothing, or what was popped in order."""
+    """The record of one batch; None if none is needed, or it names what was popped in order."""
     key = (batch.topic, batch.group, batch.queue_id)
     if broker.topics.get(batch.topic) is None:
         return None
@@ -127,6 +131,8 @@ def _batch_message(
     _check_revive_queue(broker, batch.revive_queue_id)
     _count(broker, ACK_NUMS, key, len(offsets))
     ack = Ack(*key, batch.start_offset, batch.pop_time, broker_name, offsets, is_batch=True)
+    if broker.pop.buffer.ack(ack.key, ack.offsets):
+        return None
     revive_ms = batch.pop_time + batch.invisible_time
     return broker.pop.ack_message(ack, batch.revive_queue_id, revive_ms)
 
@@ -155,12 +161,12 @@ def _change_invisible_time(broker: Broker, request: Request[Any]) -> Command | _
         suspend=header.suspend,
     )
     revive_queue_id = handle.revive_queue_id
+    ack = _ack_of(key, handle, header.offset)
     messages = [
         broker.pop.point_message(point, revive_queue_id),
-        broker.pop.ack_message(
-            _ack_of(key, handle, header.offset), revive_queue_id, handle.revive_time
-        ),
+        broker.pop.ack_message(ack, revive_queue_id, handle.revive_time),
     ]
+    broker.pop.buffer.release(ack.key)
     _count(broker, CK_NUMS, key, 1)
     _count(broker, ACK_NUMS, key, 1)
     reply = ChangeInvisibleTimeReplyHeader(
@@ -176,18 +182,19 @@ def _change_in_order(
     if header.offset < broker.offsets.query(header.consumer_group, header.topic, header.queue_id):
         # Acked long ago.  Java leaves its reply's header as it was made, with zeros.
         zeros = ChangeInvisibleTimeReplyHeader(pop_time=0, invisible_time=0, revive_qid=0)
-        return request.reply(header=zeros)
+        return request.reply(remark=REMARK_NOT_CLEARED, header=zeros)
     visible_ms = broker.clock.now_ms() + header.invisible_time
     broker.pop.orders.set_visible(
         key, header.offset, pop_time=handle.pop_time, visible_ms=visible_ms
     )
     broker.pop.watch(key)
     return request.reply(
+        remark=REMARK_NOT_CLEARED,
         header=ChangeInvisibleTimeReplyHeader(
             pop_time=handle.pop_time,
             invisible_time=visible_ms - handle.pop_time,
             revive_qid=handle.revive_queue_id,
-        )
+        ),
     )
 
 
@@ -265,7 +272,8 @@ def _answer(waiting: _Storing, is_stored: bool) -> None:
     if request.command.is_oneway:
         return
     if is_stored:
-        request.channel.post(request.reply(header=waiting.header))
+        remark = None if waiting.header is None else REMARK_NOT_CLEARED
+        request.channel.post(request.reply(remark=remark, header=waiting.header))
     else:
         request.channel.post(request.reply(ResponseCode.SYSTEM_ERROR, NOT_STORED))
 

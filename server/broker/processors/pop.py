@@ -1,7 +1,8 @@
 """POP_MESSAGE, on the pull lane: hands out messages of any queue and hides them for a while.
 
 All pops of a drain put their check points with one append; a pop is answered on the send lane, when
-its check points are stored.  One that finds nothing waits (`pop.long_polling`) and comes back here.
+its check points are stored, or at once if the buffer keeps them all (`pop.buffer`).  One that finds
+nothing waits (`pop.long_polling`) and comes back here.
 Checks, codes and remarks are those of Java's PopMessageProcessor (5.5.0).
 """
 
@@ -53,12 +54,19 @@ class Asked(NamedTuple):
 
 
 class _Storing(NamedTuple):
-    """A pop whose check points are on their way; messages and parts go together."""
+    """A pop whose check points are on their way; messages and parts go together.
+
+    The check points of those that are held stay in the buffer.
+    """
 
     request: Request[Any]
     popped: Pop
     parts: list[Part]
     messages: list[MessageToStore]
+    held: list[Part]
+
+
+_NOTHING_POPPED = PopMessageReplyHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
 
 
 @broker_handlers.handles_batch(RequestCode.POP_MESSAGE, lane=Lane.PULL)
@@ -67,6 +75,8 @@ def pop_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) -
     for request in requests:
         try:
             reply = _pop(broker, request, storing)
+        except RequestRefused as refused:  # Java's refusals have the header as it begins
+            reply = request.reply(refused.code, refused.remark, _NOTHING_POPPED)
         except Exception as error:  # noqa: BLE001 - one bad request must not fail its neighbours
             reply = reply_to_failure(request, error)
         if reply is not None:
@@ -111,7 +121,10 @@ def _pop(broker: Broker, request: Request[Any], storing: list[_Storing]) -> Comm
         polling.notify(header.topic, header.consumer_group, header.queue_id)
     if header.order:
         return _reply(request, popped, popped.parts)
-    storing.append(_with_messages(broker, request, popped))
+    waiting_for = _with_messages(broker, request, popped)
+    if waiting_for.held and not waiting_for.messages:
+        return _reply(request, popped, waiting_for.held)
+    storing.append(waiting_for)
     return None
 
 
@@ -156,16 +169,20 @@ def _check(broker: Broker, request: Request[Any]) -> Asked:
 def _with_messages(broker: Broker, request: Request[Any], popped: Pop) -> _Storing:
     """The pop's check points as messages; a part that cannot have one is given back."""
     parts: list[Part] = []
+    held: list[Part] = []
     messages: list[MessageToStore] = []
     for part in popped.parts:
         assert part.point is not None
         assert part.taken is not None
+        if broker.pop.buffer.hold(part.point, popped.revive_queue_id, part.taken):
+            held.append(part)
+            continue
         try:
             messages.append(broker.pop.point_message(part.point, popped.revive_queue_id))
             parts.append(part)
         except RequestRefused:
             broker.pop.positions.fail(part.taken)
-    return _Storing(request, popped, parts, messages)
+    return _Storing(request, popped, parts, messages, held)
 
 
 def _store(broker: Broker, storing: list[_Storing]) -> None:
@@ -185,7 +202,7 @@ def _store(broker: Broker, storing: list[_Storing]) -> None:
 
 def _settle(broker: Broker, storing: _Storing, results: list[PutResult]) -> None:
     """Commit what is stored, and answer with it."""
-    stored: list[Part] = []
+    stored = storing.held
     for index, part in enumerate(storing.parts):
         assert part.taken is not None
         if index < len(results) and results[index].status in STORED:

@@ -27,6 +27,7 @@ from pyritemq.server.broker.processors.pop_checks import (
     check_topic,
     wanted_by,
 )
+from pyritemq.server.broker.remarks import REMARK_NOT_CLEARED
 from pyritemq.server.failures import reply_to_failure
 from pyritemq.server.lanes import Lane
 from pyritemq.server.registry import RequestRefused, broker_handlers
@@ -75,7 +76,9 @@ def _notify(broker: Broker, request: Request[Any]) -> Command | None:
         notices = polling.notices
         ends = queue_ends(broker, header.topic, header.consumer_group)
         if _has_message(broker, header, wanted):
-            return request.reply(header=NotificationReplyHeader(has_msg=True))
+            return request.reply(
+                remark=REMARK_NOT_CLEARED, header=NotificationReplyHeader(has_msg=True)
+            )
         outcome = polling.hold(
             Waiting(
                 request,
@@ -94,7 +97,8 @@ def _notify(broker: Broker, request: Request[Any]) -> Command | None:
         if outcome is not Polling.ARRIVED:
             is_full = outcome is Polling.FULL
             return request.reply(
-                header=NotificationReplyHeader(has_msg=False, polling_full=is_full)
+                remark=REMARK_NOT_CLEARED,
+                header=NotificationReplyHeader(has_msg=False, polling_full=is_full),
             )
 
 

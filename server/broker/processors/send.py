@@ -8,7 +8,7 @@ all replies are made, and pulls that wait for one of the queues are told once.
 from __future__ import annotations
 
 import random
-from time import perf_counter_ns
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from pyritemq.compat.java_hash import tags_code
@@ -21,7 +21,7 @@ from pyritemq.protocol.send_reply import encode_send_reply
 from pyritemq.server.broker.arrivals import announce
 from pyritemq.server.broker.internal_sends import InternalSend
 from pyritemq.server.broker.message_properties import SEPARATOR, property_of, without
-from pyritemq.server.broker.processors.send_checks import checked_topic, not_open_yet, refuse_late
+from pyritemq.server.broker.processors.send_checks import not_open_yet, refuse_late, target_of
 from pyritemq.server.broker.processors.send_special import (
     UnusableSend,
     divert,
@@ -40,6 +40,7 @@ from pyritemq.storage.messages import MessageToStore, PutStatus
 if TYPE_CHECKING:
     from pyritemq.protocol.headers.send import SendFields
     from pyritemq.server.broker.broker import Broker
+    from pyritemq.server.broker.processors.send_checks import Target
     from pyritemq.server.lanes import Outbox
     from pyritemq.server.registry import Request
     from pyritemq.storage.messages import PutResult
@@ -55,6 +56,8 @@ CODE_OF_STATUS = {
     PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
 }
 """What counts as sent; everything else is in `_REFUSALS`."""
+
+_SUCCESS = ResponseCode.SUCCESS
 
 _REFUSALS = {
     PutStatus.CREATE_MAPPED_FILE_FAILED: (
@@ -94,6 +97,7 @@ def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) 
     messages: list[MessageToStore] = []
     accepted: list[_Accepted] = []
     internal: list[tuple[InternalSend, int]] = []
+    targets: dict[str, Target] = {}
     for request in requests:
         if isinstance(request, InternalSend):
             internal.append((request, len(messages)))
@@ -102,7 +106,7 @@ def send_messages(broker: Broker, requests: list[Request[Any]], outbox: Outbox) 
         try:
             if closed is not None:
                 raise closed
-            accepted.append(_accept(broker, request, messages))
+            accepted.append(_accept(broker, request, messages, targets))
         except RequestRefused as refusal:
             _refuse(broker, request, refusal.code, refusal.remark, outbox)
         except Exception as error:  # noqa: BLE001 - one bad send must not fail its neighbours
@@ -120,28 +124,38 @@ def _put(
     broker: Broker, messages: list[MessageToStore], internal: list[tuple[InternalSend, int]]
 ) -> list[PutResult]:
     try:
-        started_ns = perf_counter_ns()
+        broker.put_began_ns = started_ns = monotonic_ns()
         results = broker.store.put_batch(messages)
         owns = [Own(first, first + len(own.messages), own.is_delayed) for own, first in internal]
-        broker.stats.count_puts(messages, results, perf_counter_ns() - started_ns, owns)
+        broker.stats.count_puts(messages, results, monotonic_ns() - started_ns, owns)
     except Exception:
         for own, _ in internal:
             own.fail()
         raise
+    finally:
+        broker.put_began_ns = 0
     for own, first in internal:
         own.done(results[first : first + len(own.messages)])
     return results
 
 
-def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore]) -> _Accepted:
+def _accept(
+    broker: Broker,
+    request: Request[Any],
+    messages: list[MessageToStore],
+    targets: dict[str, Target],
+) -> _Accepted:
     command = request.command
     if not command.body:
         raise UnusableSend("the message body is empty")
     header = decode_send(command)
-    topic = checked_topic(broker, request, header)
+    target = targets.get(header.topic) or _new_target(broker, request, header, targets)
+    topic, topic_name, queue_id_end = target
     first = len(messages)
     # One unpacking instead of a look-up for each field: 0.4 µs less for each message.
     queue_id, sys_flag, born_timestamp, flag, properties, reconsumed = header[4:10]
+    if queue_id >= queue_id_end:
+        target.check_queue(request, queue_id)
     if queue_id < 0:
         queue_id = random.randrange(topic.write_queue_nums)  # noqa: S311 - spreads load only
     if topic.topic_filter_type == MULTI_TAG:
@@ -159,7 +173,7 @@ def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore
         unique_id = broker.unique_ids.make()
         properties += f"UNIQ_KEY\x01{unique_id}\x02".encode()
     message = MessageToStore(
-        header.topic.encode(),
+        topic_name,
         queue_id,
         command.body,
         properties + broker.send_properties,
@@ -177,6 +191,13 @@ def _accept(broker: Broker, request: Request[Any], messages: list[MessageToStore
         handle = recall_handle(message, broker.config.broker_name)
     messages.append(message)
     return request, first, first + 1, queue_id, unique_id, handle
+
+
+def _new_target(
+    broker: Broker, request: Request[Any], header: SendFields, targets: dict[str, Target]
+) -> Target:
+    targets[header.topic] = target = target_of(broker, request, header)
+    return target
 
 
 def _batch(
@@ -234,9 +255,11 @@ def _answer(
     outbox: Outbox,
 ) -> None:
     first = results[0]
-    code = CODE_OF_STATUS.get(first.status)
+    status = first.status
+    # An Enum's hash is a Python function: 0.15 µs for each message.
+    code = _SUCCESS if status is PutStatus.PUT_OK else CODE_OF_STATUS.get(status)
     if code is None:
-        _refuse(broker, request, *_refusal(broker, first.status), outbox)
+        _refuse(broker, request, *_refusal(broker, status), outbox)
         return
     message_ids = make_message_id(broker.store_host, first.phy_offset)
     if len(results) > 1:

@@ -9,7 +9,7 @@ come back in one drain are one append.  Codes and remarks are those of Java's co
 from __future__ import annotations
 
 import random
-from time import perf_counter_ns
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from pyritemq.compat.java_hash import tags_code
@@ -73,10 +73,13 @@ def take_back(broker: Broker, requests: list[Request[Any]], outbox: Outbox) -> N
 def _put(
     broker: Broker, requests: list[Request[Any]], messages: list[MessageToStore], outbox: Outbox
 ) -> None:
-    started_ns = perf_counter_ns()
-    results = broker.store.put_batch(messages)
+    broker.put_began_ns = started_ns = monotonic_ns()
+    try:
+        results = broker.store.put_batch(messages)
+    finally:
+        broker.put_began_ns = 0
     own = [Own(0, len(messages))]
-    broker.stats.count_puts(messages, results, perf_counter_ns() - started_ns, own)
+    broker.stats.count_puts(messages, results, monotonic_ns() - started_ns, own)
     for request, message, result in zip(requests, messages, results, strict=True):
         if result.status in STORED:
             origin = property_of(message.properties, _RETRY_TOPIC)

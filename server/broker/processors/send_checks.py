@@ -8,7 +8,7 @@ BrokerFastFailure; a check that only a new topic can fail is made only then.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyritemq.protocol.codes import ResponseCode
 from pyritemq.server.broker.internal_sends import InternalSend
@@ -59,10 +59,36 @@ def not_open_yet(broker: Broker) -> RequestRefused | None:
     return RequestRefused(ResponseCode.SYSTEM_ERROR, remark)
 
 
+class Target(NamedTuple):
+    """A topic that may be sent to, and what all its messages of one drain have in common."""
+
+    topic: TopicConfig
+    name: bytes
+    queue_id_end: int
+
+    def check_queue(self, request: Request[Any], queue_id: int) -> None:
+        """Raises RequestRefused."""
+        if queue_id >= self.queue_id_end:
+            raise RequestRefused(
+                ResponseCode.INVALID_PARAMETER,
+                f"request queueId[{queue_id}] is illegal, {describe_topic(self.topic)} "
+                f"Producer: {request.channel.remote_address}",
+            )
+
+
 def checked_topic(
     broker: Broker, request: Request[Any], header: SendFields | SendMessageHeader
 ) -> TopicConfig:
     """The topic of a send, made now if need be.  Raises RequestRefused."""
+    target = target_of(broker, request, header)
+    target.check_queue(request, header.queue_id)
+    return target.topic
+
+
+def target_of(
+    broker: Broker, request: Request[Any], header: SendFields | SendMessageHeader
+) -> Target:
+    """The checks that are the same for all sends of a drain to a topic.  Raises RequestRefused."""
     name = header.topic
     topic = broker.topics.get(name)
     if broker.topics.is_closed_to_senders(name):
@@ -76,13 +102,7 @@ def checked_topic(
             ResponseCode.NO_PERMISSION,
             f"the broker[{broker.config.broker_ip1}] sending message is forbidden",
         )
-    if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
-        raise RequestRefused(
-            ResponseCode.INVALID_PARAMETER,
-            f"request queueId[{header.queue_id}] is illegal, {describe_topic(topic)} "
-            f"Producer: {request.channel.remote_address}",
-        )
-    return topic
+    return Target(topic, name.encode(), max(topic.write_queue_nums, topic.read_queue_nums))
 
 
 def _created_topic(

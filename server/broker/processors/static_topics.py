@@ -13,10 +13,10 @@ from pyritemq.compat import fastjson
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.protocol.headers.topic import CreateTopicHeader
 from pyritemq.server.broker.processors.topics import (
-    REMARK_NOT_CLEARED,
     check_filter_type,
     check_topic,
 )
+from pyritemq.server.broker.remarks import REMARK_NOT_CLEARED
 from pyritemq.server.broker.state.names import topic_fault
 from pyritemq.server.broker.state.queue_mappings import MappingFault, QueueMapping
 from pyritemq.server.broker.state.topics import TopicConfig

@@ -25,6 +25,7 @@ from pyritemq.protocol.headers.topic import (
     DeleteTopicHeader,
     GetTopicConfigHeader,
 )
+from pyritemq.server.broker.remarks import REMARK_NOT_CLEARED
 from pyritemq.server.broker.state.attributes import (
     MESSAGE_TYPE,
     MIXED,
@@ -55,8 +56,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TOPIC_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
-REMARK_NOT_CLEARED = "not set any response code"
-"""What Java's replies start with; UPDATE_AND_CREATE_TOPIC sets the code only."""
 
 
 @broker_handlers.handles(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader, lane=Lane.ADMIN)

@@ -162,7 +162,8 @@ def get_broker_member_group(
         "brokerName": header.broker_name,
         "cluster": header.cluster_name,
     }
-    return request.reply(body=fastjson.dumps({"brokerMemberGroup": group}))
+    remark = "not set any response code"  # Java sets the code and the body only
+    return request.reply(remark=remark, body=fastjson.dumps({"brokerMemberGroup": group}))
 
 
 @namesrv_handlers.handles(RequestCode.GET_BROKER_CLUSTER_INFO, None, lane=Lane.ADMIN)

@@ -37,6 +37,7 @@ def spark(tmp_path_factory):
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.python.authenticate.socketTimeout": "60s",  # a loaded machine starts Python slowly
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder),
         "spark.ui.showConsoleProgress": "false",

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from integration.spark.kit import send, wait_until
+from pyritemq.conformance.servers.cluster import pyrite_cluster
 from pyritemq.protocol.codes import RequestCode
 from pyritemq.spark.cluster import Cluster
 from pyritemq.spark.errors import BrokerError, DataLossError, OptionError, SparkSourceError
@@ -157,3 +158,19 @@ def test_no_name_server_and_no_topic_are_one_sentence(live):
         select_queues(nowhere, LiveBackend(nowhere))
     with pytest.raises(OptionError, match="topic 'Missing' does not exist"):
         read(options(running, "Missing"))
+
+
+def test_a_broker_that_goes_away_in_the_middle_is_named_and_ends_the_read(tmp_path):
+    with pyrite_cluster(tmp_path) as running:
+        send(
+            running.namesrv, "Gone", pa.table({"value": ["x" * 8000] * 1500, "queueId": [0] * 1500})
+        )
+        chosen = options(running, "Gone", columns="value", timeoutMs="2000")
+        with closing(LiveBackend(chosen)) as backend:
+            (part,) = plan_batch(chosen, backend)
+        batches = read_live(chosen, part)
+        first = next(batches)
+        assert first.num_rows < 1500
+        running.children[0].kill()
+        with pytest.raises(BrokerError, match=r"127\.0\.0\.1:\d+"):
+            list(batches)

@@ -71,12 +71,16 @@ def test_what_is_no_recording_is_refused_with_its_line(tmp_path: Path, text: str
         recording.read(path)
 
 
-def compared(first: dict[str, str], second: dict[str, str]) -> tuple[int, list[str]]:
+def replayed(first: dict[str, str], second: dict[str, str], *more: Exchange) -> replay.Replayed:
     with answering(**first) as one, answering(**second) as two:
         targets = [replay.Target("x", {"broker-a": address}) for address in (one, two)]
-        exchanges = [exchange(), exchange(2, flag=2)]
-        count, found = replay.replay(exchanges, {"broker-a": "10.0.0.1:1"}, *targets)
-    return count, [difference.field for difference in found]
+        exchanges = [exchange(), exchange(2, flag=2), *more]
+        return replay.replay(exchanges, {"broker-a": "10.0.0.1:1"}, *targets)
+
+
+def compared(first: dict[str, str], second: dict[str, str]) -> tuple[int, list[str]]:
+    found = replayed(first, second)
+    return found.compared, [difference.name for difference in found.differences]
 
 
 def test_equal_replies_have_no_difference_and_volatile_fields_do_not_count() -> None:
@@ -88,3 +92,12 @@ def test_equal_replies_have_no_difference_and_volatile_fields_do_not_count() -> 
 def test_each_field_that_differs_or_is_absent_is_named() -> None:
     found = compared({"offset": "5", "more": "x"}, {"offset": "66"})
     assert found == (1, ["extFields.more", "extFields.offset"])
+
+
+def test_what_both_agree_on_is_kept_once_of_each_kind_with_the_second_reply() -> None:
+    found = replayed({"offset": "5", "msgId": "1"}, {"offset": "5", "msgId": "2"}, exchange(3))
+    assert [one.number for one in found.agreed] == [1, 3]
+    (kept,) = replay.fixtures(found.agreed)
+    assert kept.reply is not None
+    assert (kept.number, kept.reply.fields["msgId"]) == (1, "2")
+    assert replayed({"offset": "5"}, {"offset": "66"}).agreed == []

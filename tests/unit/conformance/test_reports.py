@@ -88,7 +88,9 @@ def test_runs_are_joined_and_the_later_result_counts(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, arguments[:2]).exit_code == 1
     result = CliRunner().invoke(main, [*arguments, "--report", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
-    assert "✗ [" not in matrix.read_text(encoding="utf-8")
+    page = matrix.read_text(encoding="utf-8")
+    assert "✗ [" not in page
+    assert page.count("\n- now: ") == 2, "each of the runs is told"
     made = {path.name for path in (tmp_path / "out").iterdir()}
     assert made == {"results.json", "junit.xml", "report.html"}
 

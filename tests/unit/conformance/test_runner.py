@@ -12,6 +12,7 @@ import pytest
 
 from pyritemq.conformance import catalogue
 from pyritemq.conformance.drivers.link import Driver, DriverBrokenError, DriverError
+from pyritemq.conformance.drivers.registry import CLIENTS
 from pyritemq.conformance.results import FAILED, NOT_APPLICABLE, PASSED, SKIPPED
 from pyritemq.conformance.runner import Runner
 from pyritemq.conformance.servers.nodes import Node, RunningServers
@@ -38,6 +39,9 @@ class EchoChannel:
         if request["do"] == "refuse":
             error = {"type": "MQBrokerException", "message": "no", "code": 13}
             reply = {"id": request["id"], "error": error}
+        if request["do"] == "recall":
+            error = {"type": "Unsupported", "message": "recall"}
+            reply = {"id": request["id"], "error": error}
         self._lines.put("no protocol at all")
         self._lines.put(None if request["do"] == "die" else json.dumps(reply))
 
@@ -59,8 +63,8 @@ class Place:
 
     name, host = "here", "127.0.0.1"
 
-    def __init__(self) -> None:
-        self._driver = Driver("java-5.5.0", EchoChannel())
+    def __init__(self, client: str = "java-5.5.0") -> None:
+        self._driver = Driver(client, EchoChannel())
 
     def driver(self, client: str, *, flags: Sequence[str] = ()) -> Driver:
         return self._driver
@@ -95,14 +99,14 @@ class Nothing:
         yield RunningServers(self.kind, setup, [node], [node])
 
 
-def verdict(body: Callable[[Trial], None], **changes: Any) -> Result:
+def verdict(body: Callable[[Trial], None], *, client: str = "java-5.5.0", **changes: Any) -> Result:
     made = replace(catalogue.load()[0], run_with="client", features=("send",), setup=PLAIN)
     case = replace(made, since="4.9.8", alone=False, body=body)
     told: list[Result] = []
-    place = Place()
+    place = Place(client)
     try:
         runner = Runner(Nothing(), place, say=told.append)
-        (result,) = runner.run([replace(case, **changes)], ["java-5.5.0"])
+        (result,) = runner.run([replace(case, **changes)], [client])
     finally:
         place.close()
     assert told == [result]
@@ -185,3 +189,46 @@ def test_a_driver_answers_each_request_and_raises_what_the_client_raised() -> No
     driver.close()
     with pytest.raises(DriverBrokenError):
         driver.call("hello", seconds=5)
+
+
+def test_what_the_client_has_no_call_for_is_not_applicable() -> None:
+    def body(t: Trial) -> None:
+        t.call("recall")
+
+    result = verdict(body)
+    assert (result.status, result.reason) == (NOT_APPLICABLE, "client has no recall")
+
+
+def test_what_another_client_does_not_tell_is_not_applicable_and_a_failure_with_java() -> None:
+    def body(t: Trial) -> None:
+        t.call("hello")["queueId"]
+
+    assert verdict(body).status == FAILED
+    result = verdict(body, client="go-2.1.2")
+    assert result.reason == "client has no queueId in what it tells"
+    assert result.status == NOT_APPLICABLE
+
+
+def test_what_a_client_is_known_to_do_wrong_is_skipped_with_the_reason_unless_it_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[str] = []
+    case = replace(
+        catalogue.load()[0],
+        id="SEND-001",
+        run_with="client",
+        features=("send",),
+        setup=PLAIN,
+        alone=False,
+        body=lambda t: ran.append(t.case.id),
+    )
+    broken = replace(CLIENTS["java-5.5.0"], broken={"SEND-*": "sends twice"})
+    monkeypatch.setitem(CLIENTS, "java-5.5.0", broken)
+    place = Place()
+    try:
+        (skipped,) = Runner(Nothing(), place, say=print).run([case], ["java-5.5.0"])
+        assert (skipped.status, skipped.reason, ran) == (SKIPPED, "client: sends twice", [])
+        (tried,) = Runner(Nothing(), place, say=print, try_broken=True).run([case], ["java-5.5.0"])
+    finally:
+        place.close()
+    assert (tried.status, ran) == (PASSED, ["SEND-001"])

@@ -14,8 +14,9 @@ from pyritemq.server.connection import NOBODY, Channel, PeerGone
 class Loop:
     """Runs at once what it is given."""
 
-    def run_sync_soon(self, function, *args):
+    def call_soon(self, function, *args):
         function(*args)
+        return True
 
 
 class Peer:

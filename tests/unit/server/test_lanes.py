@@ -139,3 +139,18 @@ def test_a_paused_lane_lets_its_drain_end_and_starts_no_other_until_it_is_resume
     lane.resume()
     lane.close()
     assert sorted(gate.drains) == [[1], [2], [3]] or sorted(gate.drains) == [[1], [2, 3]]
+
+
+def test_what_waits_behind_a_drain_that_hangs_can_be_taken_back():
+    gate = Gate()
+    lane = pool(gate.run, capacity=4)
+    lane.offer([request(1)])
+    assert gate.entered.acquire(timeout=10)
+    lane.offer([request(2), request(3)])
+    lane.offer([request(4)])
+    taken = lane.take_back(lambda one: one.number != 3)
+    assert [one.number for one in taken] == [2, 4]
+    assert lane.offer([request(5), request(6)]) == []  # there is room again
+    gate.open.set()
+    lane.close()
+    assert [number for drain in gate.drains for number in drain] == [1, 3, 5, 6]

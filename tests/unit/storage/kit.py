@@ -34,6 +34,7 @@ def small_config(root: Path, **changes: object) -> StoreConfig:
         "consume_queue_file_units": 50,
         "index_slots": 50,
         "index_items": 400,
+        "delete_commit_log_files_interval_ms": 0,  # kind to a disk, and half a second of a test
         **changes,
     }
     return StoreConfig(root=root, **settings)  # type: ignore[arg-type]
@@ -166,9 +167,9 @@ class MemoryDisk:
         pass
 
     def names(self, path: Path) -> list[str]:
-        depth = len(path.parts)
-        inside = [file for file in self.files if file.is_relative_to(path)]
-        return sorted({file.parts[depth] for file in inside})
+        folder = f"{path}/"  # as text: a look at the parts is half the time of an open
+        inside = [name for name in map(str, self.files) if name.startswith(folder)]
+        return sorted({name[len(folder) :].split("/", 1)[0] for name in inside})
 
     def exists(self, path: Path) -> bool:
         return path in self.files

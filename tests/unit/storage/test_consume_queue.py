@@ -6,10 +6,15 @@ from pathlib import Path
 import pytest
 from unit.storage.kit import MemoryDisk
 
+from pyritemq.storage.block_sizes import (
+    BLOCK_UNITS_MAX,
+    BLOCK_UNITS_MIN,
+    BLOCKS_KEPT_MAX,
+    UNITS_BYTES_MAX,
+    BlockSizes,
+)
 from pyritemq.storage.consume_queue import (
     BLANK_SIZE,
-    BLOCK_UNITS_MAX,
-    BLOCKS_KEPT_MAX,
     UNIT,
     ConsumeQueue,
     first_live,
@@ -27,8 +32,12 @@ def disk():
     return MemoryDisk()
 
 
-def make_queue(disk, file_units=UNITS):
-    return ConsumeQueue(b"T", 0, folder=FOLDER, files=FileCache(disk), file_units=file_units)
+def make_queue(disk, file_units=UNITS, queues=1):
+    """One of so many queues."""
+    sizes = BlockSizes()
+    sizes.fit(queues)
+    files = FileCache(disk)
+    return ConsumeQueue(b"T", 0, folder=FOLDER, files=files, file_units=file_units, sizes=sizes)
 
 
 def load_queue(disk, *, limit=1 << 60, min_phy_offset=0, file_units=UNITS, always_cut=False):
@@ -89,6 +98,31 @@ def test_what_was_written_out_is_read_after_its_blocks_have_gone(disk):
     assert all_units(queue) == expected(0, count)
     add(queue, 10)
     assert all_units(queue) == expected(0, count + 10)
+
+
+@pytest.mark.parametrize("queues", [1, 3_000, 13_000, 50_000, 1_000_000])
+def test_busy_queues_share_the_memory_for_units(disk, queues):
+    queue = make_queue(disk, file_units=100_000, queues=queues)
+    most = 0
+    for _ in range(200):  # rounds of the flusher
+        add(queue, 97)
+        queue.write_out()
+        most = max(most, sum(len(block) for _, block in queue._blocks))
+    assert all_units(queue) == expected(0, queue.max_offset)
+    # a block is the least that a queue can do with
+    assert most * queues <= UNITS_BYTES_MAX or most <= BLOCK_UNITS_MIN * UNIT.size
+
+
+def test_queues_that_were_busy_give_memory_up_when_there_are_many_more(disk):
+    queue = make_queue(disk, file_units=100_000)
+    add(queue, 10_000)
+    queue.write_out()
+    before = len(queue._blocks)
+    queue._sizes.fit(50_000)
+    add(queue, 10)
+    queue.write_out()
+    assert len(queue._blocks) < 3 < before
+    assert all_units(queue) == expected(0, 10_010)
 
 
 def test_letting_go_of_blocks_spares_units_that_are_not_written_yet(disk):

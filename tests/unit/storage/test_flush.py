@@ -3,8 +3,17 @@
 from pathlib import Path
 
 import pytest
-from unit.storage.kit import START_MS, MemoryDisk, SetClock, message, open_store, read_queue
+from unit.storage.kit import (
+    START_MS,
+    MemoryDisk,
+    MemoryFile,
+    SetClock,
+    message,
+    open_store,
+    read_queue,
+)
 
+from pyritemq.storage import PutStatus, mapped_file_queue, queue_table
 from pyritemq.storage.config import StoreConfig
 from pyritemq.storage.errors import FlushFailedError
 from pyritemq.storage.flush import FlushSchedule
@@ -69,6 +78,32 @@ def test_housekeeping_flushes_writes_out_and_checkpoints_when_due():
     assert store.checkpoint.logics_msg_timestamp == START_MS
 
 
+def test_of_many_dirty_queues_those_that_waited_longest_are_written_first(monkeypatch):
+    monkeypatch.setattr(queue_table, "WRITE_OUT_ALL_MAX", 5)
+    disk, clock = MemoryDisk(), SetClock()
+    store = open_store(ROOT, clock, disk)
+    store.put_batch([message(queue_id=number) for number in range(5)])
+    clock.ms += 1_000
+    store.housekeep()
+    assert len(queue_names(disk)) == 5
+
+    store.put_batch([message(queue_id=number) for number in range(5, 205)])
+    for written in (11, 17, 22):  # each time a 32nd of them
+        clock.ms += 1_000
+        store.put_batch([message(queue_id=5)])
+        store.housekeep()
+        assert queue_names(disk) == {str(number) for number in range(written)}
+    assert [len(read_queue(store, queue_id=number)) for number in (5, 204)] == [4, 1]
+    store.persist()
+    assert len(queue_names(disk)) == 205
+    store.close()
+
+
+def queue_names(disk):
+    """Queues that have a file."""
+    return {path.parts[-2] for path in disk.files if "consumequeue" in path.parts}
+
+
 def test_the_next_file_is_prepared_ahead_and_used_by_the_roll():
     disk = MemoryDisk()
     store = open_store(ROOT, disk=disk)
@@ -92,6 +127,51 @@ def test_a_prepared_file_that_was_not_needed_is_gone_after_the_stop():
     store.prepare_next()
     store.close()
     assert disk.names(ROOT / "commitlog") == [f"{0:020d}"]
+
+
+def test_a_prepared_file_is_warmed_if_that_is_wanted():
+    disk = MemoryDisk()
+    store = open_store(ROOT, disk=disk, warm_file_enable=True)
+    store.put_batch([message(b"x" * 900) for _ in range(3)])
+    space = disk.space
+    store.prepare_next()
+    assert space - disk.space == 4096
+    store.prepare_next()
+    assert space - disk.space == 4096
+    store.put_batch([message(b"x" * 900) for _ in range(3)])
+    assert len(read_queue(store)) == 6
+    store.close()
+
+
+def test_a_roll_in_the_middle_of_warming_loses_nothing(monkeypatch):
+    monkeypatch.setattr(mapped_file_queue, "WARM_BYTES", 512)
+    disk = MemoryDisk()
+    store = open_store(ROOT, disk=disk, warm_file_enable=True)
+    store.put_batch([message(b"x" * 900) for _ in range(3)])
+    sync, syncs = MemoryFile.sync, []
+
+    def roll_at_the_second_sync(file):
+        sync(file)
+        syncs.append(file)
+        if len(syncs) == 2:
+            store.put_batch([message(b"y" * 900) for _ in range(3)])
+
+    monkeypatch.setattr(MemoryFile, "sync", roll_at_the_second_sync)
+    store.prepare_next()
+    assert len(syncs) == 2
+    assert [record.body[:1] for record in read_queue(store)] == [b"x"] * 3 + [b"y"] * 3
+    store.close()
+
+
+def test_a_full_disk_ends_the_warming_and_nothing_else():
+    disk = MemoryDisk()
+    store = open_store(ROOT, disk=disk, warm_file_enable=True)
+    store.put_batch([message(b"x" * 900) for _ in range(3)])
+    disk.space = 1000
+    store.housekeep()
+    disk.space = 1 << 30
+    assert store.put_batch([message()])[0].status is PutStatus.PUT_OK
+    store.close()
 
 
 def test_flush_makes_published_records_durable_in_every_file():

@@ -152,6 +152,32 @@ async def test_changed_topics_are_told_at_once_and_alone(servers, start, broker,
     assert last.data_version == broker.topics.snapshot.data_version
 
 
+async def test_a_change_whose_version_was_told_with_another_topic_is_told_under_a_new_one(
+    servers, start, broker
+):
+    """A topic got eight queues and its route kept two, for good.
+
+    1. lane: the change is published under version 7, and waits for the disk.
+    2. loop: another topic is told, under version 7.
+    3. lane: the change is noted; told under version 7 as well, a name server passes over it.
+    """
+    registration = await start("a:1")
+    broker.topics.on_change = lambda topics: None
+    create(broker, "%RETRY%first")
+    create(broker, "%RETRY%second")
+    table = broker.topics.snapshot.table
+    for topic in ("%RETRY%first", "%RETRY%second"):
+        registration.topics_changed([table[topic]])
+        with trio.fail_after(5):
+            while not any(topic in told for told in servers.topics("a:1")[1:]):
+                await trio.testing.wait_all_tasks_blocked(0.01)
+    versions = [
+        RegisterBrokerBody.decode(command.body, compressed=False).data_version.counter
+        for command in servers.told["a:1"]
+    ]
+    assert versions == sorted(set(versions))
+
+
 async def test_topic_deleted_before_it_could_be_told_is_not_told(
     servers, start, broker, autojump_clock
 ):

@@ -1,0 +1,1 @@
+../spark/autoload.py
