@@ -107,7 +107,6 @@ exportConfigs -n {ns} -c DefaultCluster -f {folder}
 exportMetrics -n {ns} -c DefaultCluster -f {folder}
 updateStaticTopic -n {ns} -t ST -qn 3 -b broker-a
 topicRoute -n {ns} -t ST
-sendMessage -n {ns} -t ST -p hello -b broker-a -i 1
 topicStatus -n {ns} -t ST
 remappingStaticTopic -n {ns} -t ST -b broker-a
 updateStaticTopic -n {ns} -t ST -qn 5 -b broker-a
