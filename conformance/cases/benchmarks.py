@@ -18,9 +18,9 @@ TPS = re.compile(r"Send TPS: *(\d+)|SendTPS: *(\d+)|Send TPS:(\d+)|Consume TPS: 
 
 
 def _benchmark(t: Trial, name: str, *arguments: str) -> None:
-    """Start a benchmark class, wait for its first line of figures, and stop it."""
+    """Start a benchmark class, wait for a line with figures above zero, and stop it."""
     program = t.program(f"benchmark.{name}", "-n", t.namesrv, *arguments)
-    output = wait_until(program, lambda text: bool(_figures(text)), timeout=SECONDS)
+    output = wait_until(program, lambda text: any(_figures(text)), timeout=SECONDS)
     figures = _figures(output)
     t.true("figures", any(figures), output[-500:])
 
