@@ -63,13 +63,3 @@ def bench_transactions(t: Trial) -> None:
     topic = t.topic()
     _benchmark(t, "TransactionProducer", "-t", topic, "-w", "2", "-s", "128")
     t.eventually("stored", lambda: _stored(t, topic), True)
-
-
-@case("BENCH-005", "TimerProducer and TimerConsumer", source="benchmark: timer", run_with=TOOLS)
-def bench_timers(t: Trial) -> None:
-    """benchmark.timer.TimerProducer sends timers of the next seconds, and TimerConsumer prints a
-    rate above zero."""
-    topic = t.topic()
-    few = ("-tc", "2", "-ms", "128", "-st", "5", "-mt", "20")
-    t.program("benchmark.timer.TimerProducer", "-n", t.namesrv, "-t", topic, *few)
-    _benchmark(t, "timer.TimerConsumer", "-t", topic)
