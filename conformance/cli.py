@@ -230,9 +230,9 @@ def replay_file(file: Path, fixtures: Path | None) -> None:
 @main.command()
 @click.argument("page", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def docs(page: Path) -> None:
-    """Render the catalogue into its place in docs/conformance.md."""
+    """Render the clients and the catalogue into their places in docs/conformance.md."""
     try:
-        text = pages.with_catalogue(page.read_text(encoding="utf-8"), catalogue.load())
+        text = pages.with_rendered(page.read_text(encoding="utf-8"), catalogue.load())
     except pages.PageError as error:
         raise click.ClickException(str(error)) from error
     page.write_text(text, encoding="utf-8")

@@ -8,6 +8,7 @@ containers (containers.py: what the tests do); both kinds answer the same few ca
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from typing import TYPE_CHECKING, Protocol
 
@@ -63,8 +64,10 @@ class Clients(Protocol):
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
         loopback: bool = False,
+        classes: Path | None = None,
     ) -> RunningClient:
-        """`loopback`: pass on what the client asks of 127.0.0.1:9876; only with one of its own."""
+        """`loopback`: pass on what the client asks of 127.0.0.1:9876; only with one of its own.
+        `classes`: a folder of compiled ones that goes before the jars."""
 
     def close(self) -> None: ...
 
@@ -88,10 +91,12 @@ class ProcessClients:
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
         loopback: bool = False,
+        classes: Path | None = None,
     ) -> Child:
         assert not loopback, "processes share one loopback address"
         folder = self._folder / f"client-{next(self._numbers)}"
-        paths = ["-cp", class_path(client_version), main_class(name)]
+        own = f"{classes}{os.pathsep}" if classes else ""
+        paths = ["-cp", own + class_path(client_version), main_class(name)]
         command = ["java", *java_flags(str(folder)), *flags, *paths, *arguments]
         env = {"NAMESRV_ADDR": namesrv, "ROCKETMQ_HOME": str(folder)}
         return Child(f"{name}-{client_version}", command, folder=folder, env=env)

@@ -133,14 +133,18 @@ class ContainerClients:
         arguments: Sequence[str] = (),
         flags: Sequence[str] = (),
         loopback: bool = False,
+        classes: Path | None = None,
         network: str | None = None,
     ) -> ContainerClient:
         """`network`: one that a test made, instead of the session's ("container:ID" as well)."""
         program = ["Loopback", main_class(name)] if loopback else [main_class(name)]
-        command = [*java_flags("/tmp"), *flags, "-cp", "/driver:/jars/*", *program, *arguments]  # noqa: S108
+        paths = ":".join([*["/driver"] * loopback, *["/classes"] * bool(classes), "/jars/*"])
+        command = [*java_flags("/tmp"), *flags, "-cp", paths, *program, *arguments]  # noqa: S108
         container = self.container(client_version, command, network=network)
         if loopback:
             container.with_volume_mapping(str(java_classes(client_version)), "/driver", "ro")
+        if classes:
+            container.with_volume_mapping(str(classes), "/classes", "ro")
         container.with_env("NAMESRV_ADDR", namesrv)
         return ContainerClient(f"{name}-{client_version}", container)
 

@@ -42,7 +42,8 @@ class Launcher(Protocol):
 
 
 class SharedDrivers:
-    """One driver for each client, started when it is first wanted."""
+    """One driver for each client, started when it is first wanted, and anew when it died: a client
+    that ends its own process fails the cases of that moment, not all that follow."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -50,9 +51,10 @@ class SharedDrivers:
 
     def shared_driver(self, client: str) -> Driver:
         with self._lock:
-            if client not in self._drivers:
-                self._drivers[client] = self.driver(client)
-            return self._drivers[client]
+            known = self._drivers.get(client)
+            if known is None or known.ended:
+                self._drivers[client] = known = self.driver(client)
+            return known
 
     def driver(self, client: str, *, flags: Sequence[str] = ()) -> Driver:
         raise NotImplementedError

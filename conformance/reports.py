@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from pyritemq.conformance.catalogue import CLIENT
+from pyritemq.conformance.drivers.registry import CLIENTS
+from pyritemq.conformance.pages import clients_lines
 from pyritemq.conformance.results import FAILED, NOT_APPLICABLE, PASSED, SKIPPED, Run, from_json
 
 if TYPE_CHECKING:
@@ -132,15 +134,23 @@ def to_matrix(run: Run, cases: Sequence[Case]) -> str:
             lines.append(f"| {case.id} | {case.title} | {' | '.join(marks)} |")
     if notes:
         lines += ["", "## Notes", "", *(f"{i}. {note}" for i, note in enumerate(notes, 1))]
+    known = [CLIENTS[name] for name in run.clients if name in CLIENTS]
+    if any(client.language != "Java" for client in known):
+        lines += ["", "## The clients", "", *clients_lines(known)]
     if run.parts:
-        lines += [
-            "",
-            "## The runs",
-            "",
-            "Joined by `pyritemq-conformance report`; what a later one",
-        ]
-        lines += ["has replaces what an earlier had.", "", *(f"- {part}" for part in run.parts)]
+        lines += ["", *_matrix_parts(run.parts)]
     return "\n".join(lines) + "\n"
+
+
+def _matrix_parts(parts: Sequence[str]) -> list[str]:
+    return [
+        "## The runs",
+        "",
+        "Joined by `pyritemq-conformance report`; what a later one",
+        "has replaces what an earlier had.",
+        "",
+        *(f"- {part}" for part in parts),
+    ]
 
 
 def _column(case: Case, client: str) -> str:

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyritemq.conformance import wire as wires
 from pyritemq.conformance.actors import Consumer, LiteConsumer, Producer, PullConsumer
+from pyritemq.conformance.drivers.build import DriverBuildError
+from pyritemq.conformance.drivers.java_build import (
+    SPRING,
+    SPRING_MAIN,
+    SPRING_SET,
+    spring_classes,
+)
 from pyritemq.conformance.drivers.link import Driver, DriverError, UnsupportedError, counted
+from pyritemq.conformance.jars import JarsMissingError
 from pyritemq.conformance.wire import Wire
 from pyritemq.protocol.codes import RequestCode
 
@@ -187,6 +195,22 @@ class Trial:
             raise SkipCase(f"{name} wants 127.0.0.1:9876 for itself: only in containers")
         running = programs.start(name, namesrv=self.namesrv, arguments=arguments, loopback=loopback)
         self.say(f"program {name} {' '.join(arguments)}")
+        return self._stack.enter_context(running)
+
+    def spring_sample(self) -> Any:  # noqa: ANN401
+        """Our application on rocketmq-spring-boot-starter; skips where nobody fetched its jars."""
+        try:
+            classes = spring_classes()
+        except (JarsMissingError, DriverBuildError) as error:
+            raise SkipCase(f"{error} {SPRING_SET}") from error
+        name_server = f"--rocketmq.name-server={self.namesrv}"
+        running = self._launcher.programs().start(
+            SPRING_MAIN,
+            namesrv=self.namesrv,
+            client_version=SPRING,
+            arguments=[name_server, "--rocketmq.producer.group=spring-producer"],
+            classes=classes,
+        )
         return self._stack.enter_context(running)
 
     def _client_name(self) -> str:

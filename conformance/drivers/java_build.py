@@ -19,6 +19,23 @@ FLAGS = (
 )
 """The client's own switches for how often it looks at its queues; 20 s by default."""
 
+SPRING = "spring-2.3.5"
+SPRING_SET = f"client-{SPRING}"
+SPRING_MAIN = "org.pyritemq.sample.SpringSample"
+"""An application of ours on rocketmq-spring-boot-starter, and the jars that it is run with."""
+
+
+def spring_classes() -> Path:
+    """The folder of the compiled sample. Raises JarsMissingError and DriverBuildError."""
+    sources = HERE / "spring"
+    jars = class_path(SPRING)
+
+    def make(folder: Path) -> None:
+        command = ["javac", "-nowarn", "-parameters", "--release", "17", "-d", str(folder)]
+        run_builder([*command, "-cp", jars, *map(str, sorted(sources.glob("*.java")))], folder)
+
+    return cached(SPRING, sources, make)
+
 
 def java_classes(version: str) -> Path:
     """The folder of the compiled driver for one client version."""

@@ -90,6 +90,12 @@ class Driver:
             raise DriverError(error.get("type", "?"), error.get("message", ""), error.get("code"))
         return reply.get("result")
 
+    @property
+    def ended(self) -> bool:
+        """Whether its process is gone: nothing can be asked of it any more."""
+        with self._lock:
+            return self._ended
+
     def close(self) -> None:
         self._channel.close()
 

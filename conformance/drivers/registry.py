@@ -43,6 +43,10 @@ class Client:
         return ""
 
 
+NAMESPACED = "shows topics with their namespace before them"
+COMPRESSES = "compresses first, and has no limit of its own for what was given"
+SILENT_FILTER = "starts, though the broker refused its filter"
+NO_CODE = "keeps the code of a refusal to itself"
 NO_LITE = "has no lite pull consumer"
 NO_QUERY = "cannot look messages up, by key or by id"
 
@@ -77,6 +81,20 @@ CLIENTS = {
                 "mqadmin": "is a tool of Java",
                 "pop": "has no POP consumer",
             },
+            broken={
+                "ADMIN-018": "answers a direct consumption with a number where Java has a name",
+                "BATCH-001": "tells an empty msgId of a batch; offsetMsgId has one for each",
+                "BATCH-005": "puts a delay level into a batch",
+                "DLQ-002": "tries an ordered message once more than maxReconsumeTimes says",
+                "LIMIT-001": COMPRESSES,
+                "LIMIT-015": COMPRESSES,
+                "NS-00[13]": NAMESPACED,
+                "SEND-016": "leaves an empty body to the broker, which has another code for it",
+                "SQL-00[78]": SILENT_FILTER,
+                "TAG-007": "has another hash than Java for a tag beyond ASCII, and never matches",
+                "TXN-008": "a producer that sent nothing yet knows no broker, so none asks it",
+                "TXN-011": "leaves the delay level in the half message, and the broker obeys it",
+            },
         ),
         Client(
             "node-3.12.0",
@@ -101,6 +119,16 @@ CLIENTS = {
                 "mqadmin": "is a tool of Java",
                 "pop": "has no POP consumer",
             },
+            broken={
+                "ADMIN-01[78]": "does not answer what a broker asks of a consumer",
+                "LIMIT-001": COMPRESSES,
+                "LIMIT-015": COMPRESSES,
+                "NS-00[13]": NAMESPACED,
+                "RETRY-003": "takes the place of each copy for the message's id",
+                "ROUTE-004": "gives up where a topic has no route, and asks not for the default's",
+                "SEND-016": "keeps the broker's code to itself",
+                "SQL-00[78]": SILENT_FILTER,
+            },
         ),
         Client(
             "python-0.4.4",
@@ -121,6 +149,15 @@ CLIENTS = {
                 "recall": "has no recall",
                 "mqadmin": "is a tool of Java",
                 "pop": "has no POP consumer",
+            },
+            broken={
+                "BATCH-001": "tells an empty msgId of a batch",
+                "BATCH-004": NO_CODE,
+                "DELAY-004": "tells a property only to who knows its name",
+                "LIMIT-001": NO_CODE,
+                "LIMIT-015": NO_CODE,
+                "PUSH-006": "hands over one message at a time, whatever the batch size",
+                "TIMER-005": NO_CODE,
             },
         ),
     )

@@ -7,10 +7,11 @@ broker is told then, with the request that `mqadmin updateBrokerConfig` makes.
 from __future__ import annotations
 
 import http.client
+import re
 from typing import Any, Self
 
 from testcontainers.core.container import DockerContainer
-from testcontainers.core.waiting_utils import wait_for_logs
+from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
 from pyritemq.protocol.codes import RequestCode
 from pyritemq.server.testing.calls import call
@@ -29,6 +30,8 @@ class RocketMQContainer(DockerContainer):
         self.with_exposed_ports(NAMESRV_PORT, BROKER_PORT, OPERATIONS_PORT)
         command = ["pyritemq", "serve", "--metrics-port", str(OPERATIONS_PORT), "--allow-reset"]
         self.with_command(command)
+        ready = LogMessageWaitStrategy(re.compile(r"The broker\[.+\] boot success"))
+        self.waiting_for(ready.with_startup_timeout(START_SECONDS))
 
     @property
     def namesrv(self) -> str:
@@ -43,7 +46,6 @@ class RocketMQContainer(DockerContainer):
     def start(self) -> Self:
         """Start, and return when clients of this machine can use it."""
         super().start()
-        wait_for_logs(self, r"The broker\[.+\] boot success", timeout=START_SECONDS)
         host, _, port = self.broker.rpartition(":")
         change = f"brokerIP1={host}\nlistenPort={port}\n"
         call(self.broker, RequestCode.UPDATE_BROKER_CONFIG, {}, change.encode())

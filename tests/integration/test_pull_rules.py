@@ -7,6 +7,7 @@ import pytest
 from integration.test_clients import heartbeat
 from integration.wire import pull, pull_fields, send
 from pyritemq.protocol.codes import RequestCode, ResponseCode
+from pyritemq.protocol.record import decode_records
 from pyritemq.server.broker.slow_readers import last_phy_offset
 
 
@@ -159,3 +160,54 @@ async def test_the_last_of_several_records_is_the_one_that_counts(server):
     reply = await pull(wire, "Topic")
     last = int(replies[-1].ext_fields["msgId"][16:], 16)
     assert last_phy_offset(memoryview(reply.body)) == last
+
+
+@pytest.mark.parametrize(
+    ("settings", "counts"),
+    [
+        ({}, (32, 2)),
+        ({"accessMessageInMemoryMaxRatio": "0"}, (8, 1)),  # nothing counts as in memory
+        ({"maxTransferCountOnMessageInMemory": "5"}, (5, 2)),
+        ({"maxTransferBytesOnMessageInMemory": "150000"}, (32, 1)),
+        (
+            {"accessMessageInMemoryMaxRatio": "0", "maxTransferCountOnMessageInDisk": "3"},
+            (3, 1),
+        ),
+        (
+            {"accessMessageInMemoryMaxRatio": "0", "maxTransferBytesOnMessageInDisk": "300000"},
+            (8, 2),
+        ),
+    ],
+)
+async def test_one_pull_transfers_what_the_settings_allow_and_at_least_one_message(
+    start_server, stop_server, settings, counts
+):
+    """Asked for more: 256 KiB and 32 messages from memory, 64 KiB and 8 from disk, by default."""
+    server = await start_server(**settings)
+    wire = await server.connect()
+    for _ in range(40):
+        await send(wire, "Small", b"x")
+    for _ in range(4):
+        await send(wire, "Large", bytes(100_000))
+    for topic, count in zip(("Small", "Large"), counts, strict=True):
+        reply = await pull(wire, topic, count=64)
+        assert reply.code == ResponseCode.SUCCESS
+        assert len(decode_records(bytes(reply.body))) == count
+        assert reply.ext_fields["nextBeginOffset"] == str(count)
+    await stop_server(server)
+
+
+async def test_a_message_of_four_mebibytes_is_pulled_whole_from_memory_and_from_disk(
+    start_server, stop_server
+):
+    for ratio in ("40", "0"):
+        server = await start_server(
+            accessMessageInMemoryMaxRatio=ratio, mappedFileSizeCommitLog=str(16 << 20)
+        )
+        wire = await server.connect()
+        body = bytes(range(256)) * (4 << 12)
+        assert (await send(wire, f"Topic{ratio}", body)).code == ResponseCode.SUCCESS
+        reply = await pull(wire, f"Topic{ratio}")
+        [record] = decode_records(bytes(reply.body))
+        assert record.body == body
+        await stop_server(server)

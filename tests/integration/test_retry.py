@@ -162,6 +162,17 @@ async def test_a_message_that_was_tried_often_enough_is_buried(wire):
     assert await count(wire, "%RETRY%g") == 2
 
 
+async def test_dead_letters_are_read_as_the_permission_of_their_topic_allows(wire):
+    """As mqadmin updateTopicPerm sets it; older brokers made these topics write-only."""
+    await send_back(wire, await first_message(wire), level=-1)
+    await read(wire, "%DLQ%g")
+    for perm, code in ((2, ResponseCode.NO_PERMISSION), (6, ResponseCode.SUCCESS)):
+        fields = {"topic": "%DLQ%g", "defaultTopic": "TBW102", "perm": perm, "order": "false"}
+        fields |= {"readQueueNums": 1, "writeQueueNums": 1, "topicFilterType": "SINGLE_TAG"}
+        assert (await wire.call(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)).code == 0
+        assert (await pull(wire, "%DLQ%g")).code == code
+
+
 async def test_what_comes_back_is_counted_by_its_first_topic(server, wire):
     record = await first_message(wire)
     await send_back(wire, record)

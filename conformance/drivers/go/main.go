@@ -34,7 +34,7 @@ var (
 	}
 	replies     = json.NewEncoder(os.Stdout)
 	repliesLock sync.Mutex
-	codeInText  = regexp.MustCompile(`^CODE: (\d+)  DESC`)
+	codeInText  = regexp.MustCompile(`^CODE: (\d+),? +DESC`)
 )
 
 func main() {
@@ -91,7 +91,7 @@ func describe(err error) Object {
 	if errors.As(err, &refused) {
 		said["code"] = int(refused.ResponseCode)
 	} else if found := codeInText.FindStringSubmatch(err.Error()); found != nil {
-		// MQClientErr keeps its code to itself, but says it.
+		// Some errors keep their code to themselves, but say it.
 		said["code"], _ = strconv.Atoi(found[1])
 	}
 	return said

@@ -46,9 +46,8 @@ function subscribe(consumer, inbox, { topic, expression, sql }) {
     if (properties.sleepMs) {
       await new Promise(resolve => setTimeout(resolve, Number(properties.sleepMs)));
     }
-    if (!(message.reconsumeTimes < Number(properties.fail || 0))) return undefined;
-    if (properties.throw) throw new Error('the listener failed');
-    return Consumer.ACTION_RETRY;
+    // Not ACTION_RETRY: the client forgets that answer when the message comes from the retry topic.
+    if (message.reconsumeTimes < Number(properties.fail || 0)) throw new Error('the listener failed');
   });
 }
 

@@ -32,6 +32,8 @@ async function serve(request) {
   }
 }
 
+// The client keeps a producer of its own that nobody listens to; its errors would end the process.
+process.on('uncaughtException', error => console.error('uncaught:', error));
 process.on('unhandledRejection', error => console.error('unhandled:', error));
 write({ hello: { client: 'ali-ons', features: FEATURES } });
 const lines = readline.createInterface({ input: process.stdin });

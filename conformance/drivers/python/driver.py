@@ -72,6 +72,8 @@ class Inbox:
 
 producers: dict[str, Any] = {}
 consumers: dict[str, tuple[Any, Inbox]] = {}
+gone: list[Any] = []
+"""What was shut down is kept: destroying it while one of its threads lives aborts the process."""
 
 
 def read(wanted: Json) -> Any:
@@ -214,6 +216,7 @@ def send_batch(request: Json) -> Json:
 def shutdown_producer(request: Json) -> None:
     producer = producers.pop(request["producer"], None)
     if producer is not None:
+        gone.append(producer)
         producer.shutdown()
 
 
@@ -260,6 +263,7 @@ def listener(inbox: Inbox) -> Callable[[Any], None]:
 def shutdown_consumer(request: Json) -> None:
     found = consumers.pop(request["consumer"], None)
     if found is not None:
+        gone.append(found)
         found[0].shutdown()
 
 

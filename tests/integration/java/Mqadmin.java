@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.security.Permission;
 import java.util.Arrays;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
@@ -11,10 +12,12 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
  * a command N milliseconds.
  */
 public class Mqadmin {
+    @SuppressWarnings("removal")
     public static void main(String[] unused) throws Exception {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         PrintStream out = System.out;
         hastenShutdowns();
+        outliveExits();
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             ByteArrayOutputStream said = new ByteArrayOutputStream();
             PrintStream to = new PrintStream(said, true);
@@ -37,8 +40,24 @@ public class Mqadmin {
             out.println("== end of output ==");
             out.flush();
         }
+        System.setSecurityManager(null);
         // Tools leave threads behind.
         Runtime.getRuntime().halt(0);
+    }
+
+    /** A tool that is given too little prints its help and ends the JVM. */
+    @SuppressWarnings("removal")
+    private static void outliveExits() {
+        System.setSecurityManager(new SecurityManager() {
+            @Override
+            public void checkExit(int status) {
+                throw new SecurityException("exit " + status);
+            }
+
+            @Override
+            public void checkPermission(Permission permission) {
+            }
+        });
     }
 
     private static void run(String[] words, PrintStream to) {

@@ -30,6 +30,7 @@ class Mqadmin:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = (folder / "mqadmin.log").open("wb")
         flags = [*java_flags(str(folder)), f"-Djava.io.tmpdir={folder}"]
+        flags += ["-Djava.security.manager=allow"]  # by which the harness outlives a tool's exit
         command = ["java", *flags, "-cp", class_path(), str(HARNESS)]
         self._process = subprocess.Popen(
             command,

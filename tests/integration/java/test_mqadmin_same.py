@@ -106,7 +106,13 @@ exportMetadata -n {ns} -c DefaultCluster -f {folder}
 exportConfigs -n {ns} -c DefaultCluster -f {folder}
 exportMetrics -n {ns} -c DefaultCluster -f {folder}
 updateStaticTopic -n {ns} -t ST -qn 3 -b broker-a
+topicRoute -n {ns} -t ST
+sendMessage -n {ns} -t ST -p hello -b broker-a -i 1
+topicStatus -n {ns} -t ST
 remappingStaticTopic -n {ns} -t ST -b broker-a
+updateStaticTopic -n {ns} -t ST -qn 5 -b broker-a
+updateStaticTopic -n {ns} -t ST -qn 4 -b broker-a
+topicRoute -n {ns} -t ST
 remappingStaticTopic -n {ns} -t AT -b broker-a
 addBroker -n {ns} -c {broker} -b /nowhere/broker.conf
 removeBroker -n {ns} -c {broker} -b DefaultCluster:broker-a:1
@@ -151,17 +157,20 @@ DIFFERENT = {
     "brokerStatus": "measured figures; offsets of delay levels are shown from the start",
     "clusterList": "measured figures",
     "exportMetrics": "measured figures",
-    "exportPopRecord": "POP's records are not there yet",
     "getBrokerConfig": "addresses, paths and what the two are started with",
     "getBrokerLiteInfo": "Java counts a queue as soon as somebody asks about it, without messages",
     "getNamesrvConfig": "addresses, paths and what the two are started with",
     "listAcl": "Java's text ends in a stack trace of its own",
-    "remappingStaticTopic": "static topics are not there yet",
-    "setConsumeMode": "POP is not there yet",
     "statsAll": "measured figures",
-    "updateStaticTopic": "static topics are not there yet",
 }
 """Sub-commands whose output may differ, and why."""
+
+DASHBOARD_DIFFERENT = {
+    "getBrokerConfig, keys": "names without a value are left out: what the two are started with",
+    "getNameServerConfig": "as above",
+    "listAcl": "Java's text ends in a stack trace of its own",
+}
+"""Calls of the dashboard that may differ, and why."""
 
 CONTROLLER = "a controller, which neither broker runs by default"
 ACL_STORE = "an ACL store, which neither broker has by default"
@@ -189,7 +198,8 @@ LEARNED = {
 
 _EQUAL = (
     (r"\b1[78]\d{11}\b", "TIME"),
-    (r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[,.:]?\d*", "DATE"),
+    (r"20\d\d-\d\d-\d\d[ #]\d\d:\d\d:\d\d[,.:]?\d*", "DATE"),
+    (r"\bCommitLogOffset=\d+", "PLACE"),
     (r"\b20\d{15}\b", "DATE"),
     (r"\b(?:[0-9A-F]{32}|[0-9A-F]{56})\b", "ID"),
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
@@ -206,6 +216,12 @@ def _normalised(text: str, cluster: Cluster, folder: Path) -> list[str]:
         text = re.sub(pattern, word, text, flags=re.MULTILINE)
     # Lines that come out of Java's hash maps have no order.
     return sorted(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+def _answered(mqadmin: Mqadmin, words: list[str]) -> str:
+    """What a tool printed; once more if the machine was too busy for an answer in time."""
+    said = mqadmin(*words)
+    return mqadmin(*words) if "RemotingTimeoutException" in said else said
 
 
 def _with_written_file(said: str) -> str:
@@ -227,14 +243,16 @@ def _outputs(
     known = {"folder": str(folder)}
     with server as cluster:
         known |= {"ns": cluster.namesrv, "broker": cluster.broker}
+        # First: with a static topic there, Java's own client cannot read Java's list of topics.
+        pages = _dashboard(cluster, folder / "dashboard")
         outputs = {}
         for number, line in enumerate(COMMANDS):
-            said = _with_written_file(mqadmin(*line.format_map(known).split()))
+            said = _with_written_file(_answered(mqadmin, line.format_map(known).split()))
             for name, pattern in LEARNED.items():
                 if found := re.search(pattern, said):
                     known.setdefault(name, found[1])
             outputs[number, line] = _normalised(said, cluster, folder)
-        return outputs, _dashboard(cluster, folder / "dashboard")
+        return outputs, pages
 
 
 def _dashboard(cluster: Cluster, folder: Path) -> dict[str, str]:
@@ -299,8 +317,9 @@ def test_outputs_are_the_same_but_for_what_is_explained(found: Found) -> None:
 def test_a_dashboard_is_told_the_same(found: Found) -> None:
     theirs, ours = found.dashboards
     assert len(theirs) > 60
-    different = {name: (theirs[name], ours[name]) for name in theirs if theirs[name] != ours[name]}
-    assert different == {}
+    names = theirs.keys() - DASHBOARD_DIFFERENT
+    different = {name: (theirs[name], ours[name]) for name in names if theirs[name] != ours[name]}
+    assert different == {}, "\n".join(f"{name}: {came}" for name, came in different.items())
 
 
 def _verdict(name: str) -> str:

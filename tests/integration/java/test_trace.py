@@ -11,6 +11,7 @@ import pytest
 
 from integration.java.mqadmin import Mqadmin
 from pyritemq.conformance.clients import POLL_SECONDS, Clients, wait_until
+from pyritemq.conformance.jars import CLIENT_VERSIONS
 from pyritemq.conformance.servers.cluster import CLUSTERS, Cluster
 from pyritemq.conformance.traffic import received_messages, sent_messages
 
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 
 SECONDS = 90.0
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+# The 5.x example names the consumer's group like the producer's.
 PUBLISHED = re.compile(r"^Pub +ProducerGroupName +\S+ +\S+ \S+ +\d+ms +success", re.MULTILINE)
-CONSUMED = re.compile(r"^Sub +ProducerGroupName +\S+ +\S+ \S+ +\d+ms +success", re.MULTILINE)
+CONSUMED = re.compile(
+    r"^Sub +(?:ProducerGroupName|CID_JODIE_1) +\S+ +\S+ \S+ +\d+ms +success", re.MULTILINE
+)
 
 
 @pytest.fixture
@@ -44,13 +48,14 @@ def trace_of(mqadmin: Mqadmin, namesrv: str, message_id: str) -> str:
         time.sleep(POLL_SECONDS)
 
 
+@pytest.mark.parametrize("version", CLIENT_VERSIONS)
 def test_what_is_sent_and_consumed_is_traced_and_the_trace_is_found_by_message_id(
-    clients: Clients, traced_cluster: Cluster, tmp_path: Path
+    clients: Clients, traced_cluster: Cluster, tmp_path: Path, version: str
 ) -> None:
     namesrv = traced_cluster.namesrv
 
     def start(name: str) -> RunningClient:
-        return clients.start(name, namesrv=namesrv)
+        return clients.start(name, namesrv=namesrv, client_version=version)
 
     with Mqadmin(tmp_path / "mqadmin") as mqadmin:
         assert TRACE_TOPIC in mqadmin("topicList", "-n", namesrv).split()

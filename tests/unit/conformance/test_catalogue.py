@@ -16,7 +16,7 @@ FAMILIES_AT_LEAST, CASES_AT_LEAST = 25, 150
 
 def test_the_page_is_the_catalogue() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == pages.with_catalogue(page, catalogue.load()), (
+    assert page == pages.with_rendered(page, catalogue.load()), (
         "run: pyritemq-conformance docs docs/conformance.md"
     )
 
@@ -30,7 +30,7 @@ def test_the_catalogue_is_as_large_as_promised_and_says_where_each_case_comes_fr
 
 def test_a_page_without_the_marks_is_refused() -> None:
     with pytest.raises(pages.PageError, match="must have the lines"):
-        pages.with_catalogue("# nothing", [])
+        pages.with_rendered("# nothing", [])
 
 
 def test_cases_are_chosen_by_family_id_and_glob() -> None:

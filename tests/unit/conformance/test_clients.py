@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -12,9 +13,13 @@ from pyritemq.conformance import catalogue
 from pyritemq.conformance.drivers import build, registry
 from pyritemq.conformance.drivers.build import DriverBuildError, Program
 from pyritemq.conformance.drivers.registry import CLIENTS, JAVA_CLIENTS, Client
+from pyritemq.conformance.launchers import SharedDrivers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from pyritemq.conformance.drivers.link import Driver
 
 OTHERS = [client for client in CLIENTS.values() if client.language != "Java"]
 
@@ -115,3 +120,18 @@ def test_a_build_that_fails_leaves_nothing_and_says_what_the_tool_said(
 def test_a_command_is_given_the_folder_in_which_the_driver_lies(tmp_path: Path) -> None:
     program = Program(tmp_path, ("/usr/bin/node", "{}/driver.js"))
     assert program.argv("/driver") == ["/usr/bin/node", "/driver/driver.js"]
+
+
+class DyingDrivers(SharedDrivers):
+    """A launcher whose drivers are only a word, and whether they are still there."""
+
+    def driver(self, client: str, *, flags: Sequence[str] = ()) -> Driver:
+        return cast("Driver", SimpleNamespace(name=client, ended=False))
+
+
+def test_a_driver_that_died_is_started_anew_for_the_next_case() -> None:
+    place = DyingDrivers()
+    first = place.shared_driver("python-0.4.4")
+    assert place.shared_driver("python-0.4.4") is first
+    first.ended = True  # type: ignore[misc]
+    assert place.shared_driver("python-0.4.4") is not first

@@ -34,6 +34,7 @@ def small_config(root: Path, **changes: object) -> StoreConfig:
         "consume_queue_file_units": 50,
         "index_slots": 50,
         "index_items": 400,
+        "delete_commit_log_files_interval_ms": 0,  # kind to a disk, and half a second of a test
         **changes,
     }
     return StoreConfig(root=root, **settings)  # type: ignore[arg-type]
