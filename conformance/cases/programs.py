@@ -200,7 +200,7 @@ def spring_boot(t: Trial) -> None:
     def received(text: str) -> list[str]:
         return re.findall(r"^sample: received (.+)$", text, re.MULTILINE)
 
-    wait_until(sample, lambda text: set(received(text)) >= SPRING_RECEIVED, timeout=SECONDS)
+    wait_until(sample, lambda text: set(received(text)) >= SPRING_RECEIVED, timeout=2 * SECONDS)
     output = sample.output()
     sent = [word.removesuffix(" SEND_OK") for word in re.findall(r"sample: sent (.+)", output)]
     t.equal("sent", sent, list(SPRING_SENT))
