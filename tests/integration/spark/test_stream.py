@@ -7,8 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from integration.spark.kit import numbers, send, wait_until
+from integration.spark.kit import numbers, send, wait_for_route, wait_until
+from pyritemq.protocol.codes import RequestCode
 from pyritemq.spark import lag
+from pyritemq.spark.cluster import Cluster
 from pyritemq.spark.outgoing import MessageMaker
 from pyritemq.spark.sender import Sender
 
@@ -89,7 +91,13 @@ def test_brokers_as_a_stream_with_a_new_topic_and_limits(spark, live, tmp_path):
     running, _ = live
     send(running.namesrv, "Stream_1", numbers(0, 1000))
     source = {"namesrv": running.namesrv, "subscribePattern": "Stream_.*"}
-    source |= {"maxOffsetsPerTrigger": "400", "minPartitions": "2"}
+    source |= {"maxOffsetsPerTrigger": "400", "minPartitions": "2", "groupId": "stream_group"}
+    with Cluster(running.namesrv, timeout_ms=10_000) as cluster:
+        code, body = (
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            b'{"groupName":"stream_group"}',
+        )
+        cluster.client(running.broker).call(code, {}, body)
     query = start(spark, tmp_path, **source)
     wait_until(
         lambda: (
@@ -107,5 +115,44 @@ def test_brokers_as_a_stream_with_a_new_topic_and_limits(spark, live, tmp_path):
         "Stream_1",
         "Stream_2",
     }
+    wait_until(lambda: committed(running.namesrv, "Stream_1") == 1000, "the group has no offsets")
     query.stop()
     assert written(spark, tmp_path) == list(range(1300))
+
+
+def committed(namesrv, topic):
+    """What the broker knows of the group's offsets; Spark reports a batch when the next begins."""
+    with Cluster(namesrv, timeout_ms=10_000) as cluster:
+        asked = {"consumerGroup": "stream_group", "setZeroIfNotFound": "true"}
+        return sum(
+            cluster.offset(key, RequestCode.QUERY_CONSUMER_OFFSET, **asked)
+            for key in cluster.queues([topic])
+        )
+
+
+def test_a_batch_that_is_written_again_has_the_same_keys(spark, live, tmp_path):
+    running, _ = live
+    send(running.namesrv, "Piped", numbers(0, 500))
+    brokers = {"namesrv": running.namesrv, "topic": "PipedOn", "idempotencyKey": "auto"}
+
+    def pipe():
+        stream = spark.readStream.format("rocketmq")
+        stream = stream.options(namesrv=running.namesrv, subscribe="Piped")
+        frame = stream.option("startingOffsets", "earliest").load().select("value", "key")
+        writer = frame.writeStream.format("rocketmq").options(**brokers).trigger(availableNow=True)
+        writer.option("checkpointLocation", str(tmp_path)).start().awaitTermination()
+
+    def sent():
+        source = spark.read.format("rocketmq").options(namesrv=running.namesrv, subscribe="PipedOn")
+        shown = "count(*)", "count(distinct properties['IDEMPOTENCY_KEY'])", "count(distinct value)"
+        return tuple(source.load().selectExpr(*shown).first())
+
+    pipe()
+    wait_for_route(running.namesrv, "PipedOn")
+    assert sent() == (500, 500, 500)
+    pipe()
+    assert sent() == (500, 500, 500), "nothing is new"
+    for name in (tmp_path / "commits").glob("*0*"):
+        name.unlink()  # killed after it sent, and before Spark noted that it had
+    pipe()
+    assert sent() == (1000, 500, 500)
