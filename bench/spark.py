@@ -1,8 +1,10 @@
 """python -m bench.spark: the data source's speed, beside the same rows as Parquet, in one run.
 
 Makes a store with our own storage/, reads it once so that the page cache is warm, measures decoding
-alone on one core, then Spark's queries on the store and on Parquet (snappy) that Spark wrote of it.
-Each query runs once unmeasured and then --rounds times; the median counts.
+alone on one core, then Spark's queries on the store and on Parquet (snappy) that Spark wrote of it:
+each once unmeasured and then --rounds times; the median counts. Then a stream that follows the
+official Producer, and the memory of workers that read a large store. --parts chooses; --docs puts
+the table into docs/spark.md.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.spark_memory import worker_memory
+from bench.spark_page import put_figures
+from bench.spark_stream import follow
 from pyritemq.spark.columns import ALL_COLUMNS, FROM_PROPERTIES
 from pyritemq.spark.options import parse_source_options
 from pyritemq.spark.source import plan_batch, register
@@ -28,7 +33,7 @@ from pyritemq.spark.store_backend import StoreBackend, read_store
 from pyritemq.storage import MessageStore, MessageToStore, StoreConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -36,7 +41,6 @@ RESULTS = Path(__file__).parent / "results" / "spark.json"
 QUEUES = 16
 BATCH = 500
 FIXED = ",".join(name for name in ALL_COLUMNS if name not in FROM_PROPERTIES)
-KEYED = "value,key,tags,properties"
 
 
 def make_store(root: Path, messages: int) -> None:
@@ -110,9 +114,8 @@ def to_nowhere(frame: DataFrame) -> Callable[[], Any]:
     return lambda: frame.write.format("noop").mode("overwrite").save()
 
 
-def compare(work: Path, root: Path, messages: int, rounds: int) -> dict[str, Any]:
-    spark = session(work)
-    source = spark.read.format("rocketmq").options(path=str(root), subscribe="Bench")
+def compare(spark: SparkSession, work: Path, messages: int, rounds: int) -> dict[str, Any]:
+    source = spark.read.format("rocketmq").options(path=str(work / "store"), subscribe="Bench")
     whole = source.load()
     parquet = work / "parquet"
     whole.write.option("compression", "snappy").parquet(str(parquet))
@@ -129,39 +132,71 @@ def compare(work: Path, root: Path, messages: int, rounds: int) -> dict[str, Any
             "parquet rows/s": round(messages / theirs),
             "ratio": round(theirs / mine, 2),
         }
-    spark.stop()
     return found
+
+
+def decode_alone(root: Path, messages: int) -> dict[str, Any]:
+    log = sum(file.stat().st_blocks * 512 for file in (root / "commitlog").iterdir())
+    found: dict[str, Any] = {"CommitLog MB": log // 10**6}
+    parts = (("fixed columns + value", FIXED), ("with key, tags, id, map", ",".join(ALL_COLUMNS)))
+    for name, columns in parts:
+        used, peak = alone(root, columns)
+        found[f"decode alone, {name}"] = {
+            "M rows/s of CPU": round(messages / used / 1e6, 2),
+            "MB/s": round(log / used / 1e6),
+            "peak MB": peak // 1024,
+        }
+    return found
+
+
+def measure(work: Path, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """What each part found, as soon as it is known."""
+    yield {
+        "messages": chosen.messages,
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}",
+        "load before": round(os.getloadavg()[0], 1),
+    }
+    if {"decode", "queries"} & chosen.parts:
+        make_store(work / "store", chosen.messages)
+    if "decode" in chosen.parts:
+        yield decode_alone(work / "store", chosen.messages)
+    if chosen.parts == {"decode"}:
+        return
+    spark = session(work)
+    if "queries" in chosen.parts:
+        yield compare(spark, work, chosen.messages, chosen.rounds)
+    if "stream" in chosen.parts:
+        yield {"stream": follow(spark, work, chosen.stream_messages)}
+    if "memory" in chosen.parts:
+        yield {"memory": worker_memory(spark, work, int(chosen.large * 2**30))}
+    spark.stop()
+
+
+PARTS = ("decode", "queries", "stream", "memory")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--stream-messages", type=int, default=400_000)
+    parser.add_argument("--large", type=float, default=10, help="GiB of the store read for memory")
+    parser.add_argument("--parts", type=lambda text: set(text.split(",")), default=set(PARTS))
+    parser.add_argument("--docs", action="store_true", help="put the table into docs/spark.md")
     parser.add_argument("--work", type=Path, help="folder for the store and the Parquet files")
     parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=chosen.work) as folder:
-        work = Path(folder)
-        root = work / "store"
-        make_store(root, chosen.messages)
-        log = sum(file.stat().st_blocks * 512 for file in (root / "commitlog").iterdir())
-        result: dict[str, Any] = {
-            "messages": chosen.messages,
-            "CommitLog MB": log // 10**6,
-            "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}",
-            "load before": round(os.getloadavg()[0], 1),
-        }
-        for name, columns in (("fixed columns + value", FIXED), ("value, key, tags, map", KEYED)):
-            used, peak = alone(root, columns)
-            result[f"decode alone, {name}"] = {
-                "M rows/s of CPU": round(chosen.messages / used / 1e6, 2),
-                "MB/s": round(log / used / 1e6),
-                "peak MB": peak // 1024,
-            }
-        result |= compare(work, root, chosen.messages, chosen.rounds)
+    if not chosen.parts <= set(PARTS):
+        parser.error(f"--parts are of {', '.join(PARTS)}")
     chosen.out.parent.mkdir(exist_ok=True)
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=2))
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(dir=chosen.work) as folder:
+        for found in measure(Path(folder), chosen):
+            result |= found
+            print(json.dumps(found, indent=2), flush=True)
+            chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    if chosen.docs:
+        put_figures(result)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,6 @@ ROWS = (
     ),
     Row("sync", "average_ms", "SYNC_FLUSH, 64 threads: a send, ms"),
     Row("sync", "cpu_us_per_message", "SYNC_FLUSH, 64 threads: server CPU per message, µs"),
-    Row("sync", "failed", "SYNC_FLUSH, 64 threads: sends that failed"),
     Row("queues", "Few_messages_per_second", "8 queues: messages/s"),
     Row("queues", "Many_messages_per_second", "50,000 queues: messages/s"),
     Row("queues", "many_by_few", "50,000 queues ÷ 8 queues", "ours", at_least=0.85),

@@ -18,9 +18,9 @@ TPS = re.compile(r"Send TPS: *(\d+)|SendTPS: *(\d+)|Send TPS:(\d+)|Consume TPS: 
 
 
 def _benchmark(t: Trial, name: str, *arguments: str) -> None:
-    """Start a benchmark class, wait for its first line of figures, and stop it."""
+    """Start a benchmark class, wait for a line with figures above zero, and stop it."""
     program = t.program(f"benchmark.{name}", "-n", t.namesrv, *arguments)
-    output = wait_until(program, lambda text: bool(_figures(text)), timeout=SECONDS)
+    output = wait_until(program, lambda text: any(_figures(text)), timeout=SECONDS)
     figures = _figures(output)
     t.true("figures", any(figures), output[-500:])
 
@@ -63,13 +63,3 @@ def bench_transactions(t: Trial) -> None:
     topic = t.topic()
     _benchmark(t, "TransactionProducer", "-t", topic, "-w", "2", "-s", "128")
     t.eventually("stored", lambda: _stored(t, topic), True)
-
-
-@case("BENCH-005", "TimerProducer and TimerConsumer", source="benchmark: timer", run_with=TOOLS)
-def bench_timers(t: Trial) -> None:
-    """benchmark.timer.TimerProducer sends timers of the next seconds, and TimerConsumer prints a
-    rate above zero."""
-    topic = t.topic()
-    few = ("-tc", "2", "-ms", "128", "-st", "5", "-mt", "20")
-    t.program("benchmark.timer.TimerProducer", "-n", t.namesrv, "-t", topic, *few)
-    _benchmark(t, "timer.TimerConsumer", "-t", topic)

@@ -7,30 +7,58 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import TYPE_CHECKING
 
 from pyritemq.conformance import steps
 from pyritemq.conformance import wire as wires
 from pyritemq.conformance.catalogue import TOOLS, case, family
-from pyritemq.conformance.clients import wait_until
+from pyritemq.conformance.clients import ClientError, wait_until
 from pyritemq.conformance.popping import set_mode
 from pyritemq.conformance.traffic import by_queue, received_messages, sent_messages
 from pyritemq.protocol.codes import RequestCode
 
 if TYPE_CHECKING:
+    from pyritemq.conformance.clients import RunningClient
     from pyritemq.conformance.traffic import Message
     from pyritemq.conformance.trial import Trial
 
 family("EXAMPLE", "Official examples")
 EXAMPLES = "example: org.apache.rocketmq.example"
-MESSAGE_ID = re.compile(r"msgId(?: is:|=)([0-9A-F]+)")
+MESSAGE_ID = re.compile(r"[mM]sgId(?: is:|=)([0-9A-F]+)")
 SECONDS = 90.0
+TIMES = 3
 
 
 def _produced(t: Trial, name: str) -> list[Message]:
     producer = t.program(name)
     producer.wait(timeout=SECONDS)
     return sent_messages(producer.output())
+
+
+def _run(t: Trial, name: str, *, says: str = "", loopback: bool = False) -> None:
+    """Run a producer until it ends, or says a thing. One whose first send took longer than the
+    client's 3 s, as on a machine that is full of work, gives up with an exception: once more."""
+    output = ""
+    for _ in range(TIMES):
+        producer = t.program(name, loopback=loopback)
+        deadline = time.monotonic() + SECONDS
+        while not _has_ended(producer) and time.monotonic() < deadline:
+            output = producer.output()
+            if "Exception" in output or (says and says in output):
+                break
+        output = producer.output()
+        if "Exception" not in output:
+            return
+    t.true(f"{name} without an exception", condition=False, got=output[-800:])
+
+
+def _has_ended(program: RunningClient) -> bool:
+    try:
+        program.wait(timeout=1.0)
+    except ClientError:
+        return False
+    return True
 
 
 def _consumed(t: Trial, name: str, sent: list[Message]) -> list[Message]:
@@ -126,7 +154,7 @@ def _until(
     program = t.program(name, *arguments, loopback=loopback)
     wait_until(program, lambda text: len(_ids(text)) >= count, timeout=SECONDS)
     found = _ids(program.output())
-    t.equal(what, len(found), count)
+    t.true(what, len(found) >= count, len(found))
     return found
 
 
@@ -138,8 +166,8 @@ def _ids(text: str) -> set[str]:
 def batch(t: Trial) -> None:
     """batch.SimpleBatchProducer stores its three messages, and SplitBatchProducer its hundred
     thousand, in batches of a megabyte."""
-    t.program("batch.SimpleBatchProducer")
-    t.eventually("stored", lambda: steps.stored(t, "BatchTest"), 3, within=SECONDS)
+    _run(t, "batch.SimpleBatchProducer", says="SEND_OK")
+    t.eventually("stored", lambda: steps.stored(t, "BatchTest"), 3)
     t.program("batch.SplitBatchProducer")
     t.eventually("stored", lambda: steps.stored(t, "BatchTest"), 100_003, within=SECONDS)
 
@@ -168,7 +196,7 @@ def _replied(t: Trial, name: str, *, loopback: bool = False) -> bool:
 def scheduled(t: Trial) -> None:
     """ScheduledMessageConsumer receives the hundred messages of ScheduledMessageProducer, which are
     delayed by ten seconds."""
-    t.program("schedule.ScheduledMessageProducer").wait(timeout=SECONDS)
+    _run(t, "schedule.ScheduledMessageProducer")
     _until(t, "schedule.ScheduledMessageConsumer", "received", 100)
 
 
@@ -176,7 +204,7 @@ def scheduled(t: Trial) -> None:
 def timers(t: Trial) -> None:
     """TimerMessageConsumer receives the ten messages of TimerMessageProducer, which are timed ten
     seconds ahead."""
-    t.program("schedule.TimerMessageProducer").wait(timeout=SECONDS)
+    _run(t, "schedule.TimerMessageProducer")
     _until(t, "schedule.TimerMessageConsumer", "received", 10)
 
 
@@ -184,7 +212,7 @@ def timers(t: Trial) -> None:
 def namespaces(t: Trial) -> None:
     """PushConsumerWithNamespace and PullConsumerWithNamespace both receive the hundred messages of
     ProducerWithNamespace; all three look for 127.0.0.1:9876."""
-    t.program("namespace.ProducerWithNamespace", loopback=True).wait(timeout=SECONDS)
+    _run(t, "namespace.ProducerWithNamespace", loopback=True)
     _until(t, "namespace.PushConsumerWithNamespace", "pushed", 100, loopback=True)
     puller = t.program("namespace.PullConsumerWithNamespace", loopback=True)
     output = wait_until(puller, lambda text: len(_ids(text)) >= 100, timeout=SECONDS)
@@ -309,7 +337,7 @@ def open_tracing(t: Trial) -> None:
 def open_messaging(t: Trial) -> None:
     """openmessaging.SimplePushConsumer receives the three messages of SimpleProducer, and
     SimplePullConsumer its own; all look for localhost:9876."""
-    t.program("openmessaging.SimpleProducer", loopback=True).wait(timeout=SECONDS)
+    _run(t, "openmessaging.SimpleProducer", loopback=True)
     t.eventually("stored", lambda: steps.stored(t, "OMS_HELLO_TOPIC"), 3, within=SECONDS)
     consumer = t.program("openmessaging.SimplePushConsumer", loopback=True)
     text = wait_until(

@@ -66,7 +66,13 @@ class Driver:
         self._hello: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._ended = False
         threading.Thread(target=self._read, name=f"driver {name}", daemon=True).start()
-        hello = self._take(self._hello, HELLO_SECONDS, "say hello")
+        try:
+            # A driver that is quicker than we attach to its container has said it to nobody.
+            channel.write(json.dumps({"id": 0, "do": "hello"}))
+            hello = self._take(self._hello, HELLO_SECONDS, "say hello")
+        except (DriverBrokenError, OSError) as error:
+            channel.close()
+            raise DriverBrokenError(str(error)) from error
         self.features = frozenset(str(feature) for feature in hello.get("features", ()))
 
     def call(self, do: str, *, seconds: float = CALL_SECONDS, **arguments: object) -> Any:  # noqa: ANN401

@@ -1,10 +1,11 @@
 """Answers sends that stand behind an append which hangs, instead of letting them time out.
 
 The send lane refuses late sends itself, at its next drain (`processors.send_checks`); but while an
-append hangs, on a disk that does not take it, there is none.  So a task on the loop looks whether
-one has been under way for longer than osPageCacheBusyTimeOutMills, and answers SYSTEM_BUSY to all
-that wait meanwhile; requests of our own stay.  Java: MessageStore.isOSPageCacheBusy, with
-SendMessageProcessor.rejectRequest for what comes then, and BrokerFastFailure for what waits.
+append hangs, on a disk that does not take it, there is none.  So a task on the loop looks how long
+one has been under way.  Longer than waitTimeMillsInSendQueue: those that have waited as long are
+answered as the lane would.  Longer than osPageCacheBusyTimeOutMills: all that wait are.  Requests
+of our own stay.  Java: BrokerFastFailure for what waits, and SendMessageProcessor.rejectRequest
+with MessageStore.isOSPageCacheBusy for what comes while the append hangs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import trio
 
 from pyritemq.protocol.codes import RequestCode, ResponseCode
 from pyritemq.server.broker.internal_sends import InternalSend
+from pyritemq.server.broker.remarks import late_remark
 from pyritemq.server.lanes import Lane
 
 if TYPE_CHECKING:
@@ -42,9 +44,30 @@ async def refuse_while_busy(broker: Broker) -> None:
         await trio.sleep(LOOK_SECONDS)
         began_ns = broker.put_began_ns
         if began_ns:
-            busy_ns = began_ns + broker.config.os_page_cache_busy_time_out_mills * 1_000_000
-            if time.monotonic_ns() > busy_ns:
-                _refuse_waiting(broker, busy_ns)
+            _look(broker, began_ns)
+
+
+def _look(broker: Broker, began_ns: int) -> None:
+    config = broker.config
+    now_ns = time.monotonic_ns()
+    busy_ns = began_ns + config.os_page_cache_busy_time_out_mills * 1_000_000
+    limit_ns = config.wait_time_mills_in_send_queue * 1_000_000
+    if now_ns > busy_ns:
+        _refuse_waiting(broker, busy_ns)
+    elif config.broker_fast_failure_enable and now_ns - began_ns > limit_ns:
+        _refuse_late(broker, now_ns, limit_ns)
+
+
+def _refuse_late(broker: Broker, now_ns: int, limit_ns: int) -> None:
+    """Answer those that have waited too long."""
+
+    def is_late(request: Request[Any]) -> bool:
+        return _is_send(request) and now_ns - request.received_ns >= limit_ns
+
+    late = broker.lanes[Lane.SEND].take_back(is_late)
+    for index, request in enumerate(late, start=1):
+        waited_ms = (now_ns - request.received_ns) // 1_000_000
+        _answer(request, late_remark(waited_ms, len(late) - index))
 
 
 def _refuse_waiting(broker: Broker, busy_ns: int) -> None:
@@ -59,8 +82,12 @@ def _refuse_waiting(broker: Broker, busy_ns: int) -> None:
                 "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, "
                 f"period in queue: {waited_ms}ms, size of queue: {len(waiting) - index}"
             )
-        if not request.command.is_oneway:
-            request.channel.post(request.reply(ResponseCode.SYSTEM_BUSY, remark))
+        _answer(request, remark)
+
+
+def _answer(request: Request[Any], remark: str) -> None:
+    if not request.command.is_oneway:
+        request.channel.post(request.reply(ResponseCode.SYSTEM_BUSY, remark))
 
 
 def _is_send(request: Request[Any]) -> bool:

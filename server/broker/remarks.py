@@ -42,3 +42,11 @@ def _used(folder: Path) -> float:
     except OSError:
         return -1.0
     return -(-used * 100 // (used + free)) / 100 if total else -1.0
+
+
+def late_remark(waited_ms: int, behind: int) -> str:
+    """For a send that waited too long; `behind` is how many were answered after it."""
+    return (
+        "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+        f"period in queue: {waited_ms}ms, size of queue: {behind}"
+    )

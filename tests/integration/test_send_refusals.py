@@ -135,6 +135,31 @@ async def test_sends_behind_an_append_that_hangs_are_refused_while_it_hangs(
     await stop_server(server)
 
 
+async def test_sends_that_wait_too_long_behind_an_append_are_refused_before_it_ends(
+    start_server, stop_server, monkeypatch
+):
+    server = await start_server(osPageCacheBusyTimeOutMills="60000")
+    store = server.broker.broker.store
+    hangs, goes_on, put = threading.Event(), threading.Event(), store.put_batch
+
+    def hang(messages):
+        hangs.set()
+        goes_on.wait(20)
+        return put(messages)
+
+    wires = [await server.connect() for _ in range(2)]
+    monkeypatch.setattr(store, "put_batch", hang)
+    first = await wires[0].ask(RequestCode.SEND_MESSAGE_V2, send_fields("Topic"), b"first")
+    await trio.to_thread.run_sync(hangs.wait)
+    server.broker.broker.config.wait_time_mills_in_send_queue = 100
+    reply = await send(wires[1], "Topic", b"second")
+    assert reply.code == ResponseCode.SYSTEM_BUSY
+    assert reply.remark.startswith("[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control")
+    goes_on.set()
+    assert (await wires[0].reply(first)).code == ResponseCode.SUCCESS
+    await stop_server(server)
+
+
 async def test_waiting_is_allowed_where_fast_failure_is_off(start_server, stop_server):
     server = await start_server(waitTimeMillsInSendQueue="0", brokerFastFailureEnable="false")
     wire = await server.connect()

@@ -43,7 +43,7 @@ func main() {
 	replies.SetEscapeHTML(false)
 	registerProducers()
 	registerConsumers()
-	write(Object{"hello": Object{"client": "rocketmq-client-go", "features": features}})
+	hello()
 	lines := bufio.NewReader(os.Stdin)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -57,7 +57,15 @@ func main() {
 	}
 }
 
+func hello() {
+	write(Object{"hello": Object{"client": "rocketmq-client-go", "features": features}})
+}
+
 func serve(request Request) {
+	if request.Do == "hello" {
+		hello()
+		return
+	}
 	reply := Object{"id": request.ID}
 	result, err := run(request)
 	if err != nil {

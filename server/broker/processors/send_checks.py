@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyritemq.protocol.codes import ResponseCode
 from pyritemq.server.broker.internal_sends import InternalSend
-from pyritemq.server.broker.remarks import human_time, see_faq
+from pyritemq.server.broker.remarks import human_time, late_remark, see_faq
 from pyritemq.server.broker.state import names
 from pyritemq.server.broker.state.topics import describe_topic
 from pyritemq.server.registry import RequestRefused
@@ -42,10 +42,7 @@ def refuse_late(broker: Broker, requests: list[Request[Any]], outbox: Outbox) ->
         if waited_ns < limit_ns or isinstance(request, InternalSend):
             in_time.append(request)
             continue
-        remark = (
-            "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
-            f"period in queue: {waited_ns // 1_000_000}ms, size of queue: {len(requests) - index}"
-        )
+        remark = late_remark(waited_ns // 1_000_000, len(requests) - index)
         outbox.add_reply(request, request.reply(ResponseCode.SYSTEM_BUSY, remark))
     return in_time
 

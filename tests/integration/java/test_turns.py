@@ -46,12 +46,12 @@ COMMITTED = ["half-0c", "half-2c"]
 class Application:
     """The application's JVM, told what to do line by line."""
 
-    def __init__(self, folder: Path, namesrv: str) -> None:
+    def __init__(self, folder: Path, namesrv: str, program: Path = APPLICATION) -> None:
         folder.mkdir()
         command = ["java", *java_flags(str(folder)), "-cp", class_path()]
         self._log = (folder / "errors.log").open("wb")
         self._process = subprocess.Popen(
-            [*command, str(APPLICATION), namesrv],
+            [*command, str(program), namesrv],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

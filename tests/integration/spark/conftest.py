@@ -39,6 +39,7 @@ def spark(tmp_path_factory):
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.python.authenticate.socketTimeout": "60s",  # a loaded machine starts Python slowly
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder),
         "spark.ui.showConsoleProgress": "false",
     }

@@ -5,6 +5,8 @@ from unit.storage.kit import SetClock, open_store
 
 from integration.spark.kit import numbers, send
 from pyritemq.spark.columns import ALL_COLUMNS
+from pyritemq.spark.report import make_report
+from pyritemq.spark.report_html import render
 from pyritemq.storage import MessageToStore
 
 pytestmark = pytest.mark.slow
@@ -66,6 +68,18 @@ def test_a_mistake_is_told_on_the_driver(spark, root):
         reader(spark, root, minPartitons="2").load()
     with pytest.raises(AnalysisException, match="the folder /nowhere does not exist"):
         reader(spark, "/nowhere").load().count()
+
+
+def test_the_report_of_a_store(spark, root):
+    report = make_report(spark, str(root))
+    assert report.messages == 1000
+    (topic,) = report.topics
+    assert (topic["topic"], topic["messages"], topic["size_max"]) == ("A", 1000, 3)
+    assert (topic["last"] - topic["first"], topic["latency"][2] >= 0) == (249_000, True)
+    assert sum(slot["messages"] for slot in report.per_slot) == 1000
+    assert {(row["tags"], row["messages"]) for row in report.tags} == {("even", 500), ("odd", 500)}
+    assert report.hot_keys[0]["messages"] == 4
+    assert "1,000 messages in 1 topics" in render(report)
 
 
 def test_rows_go_to_brokers_and_come_back(spark, live):

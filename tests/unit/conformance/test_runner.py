@@ -232,3 +232,23 @@ def test_what_a_client_is_known_to_do_wrong_is_skipped_with_the_reason_unless_it
     finally:
         place.close()
     assert (tried.status, ran) == (PASSED, ["SEND-001"])
+
+
+class MuteChannel(EchoChannel):
+    """A driver that ends before it says anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = False
+        self._lines = queue.SimpleQueue()
+        self._lines.put(None)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_driver_that_says_no_hello_is_closed_and_its_log_told() -> None:
+    channel = MuteChannel()
+    with pytest.raises(DriverBrokenError, match="the driver's log"):
+        Driver("go-2.1.2", channel)
+    assert channel.closed
