@@ -167,7 +167,8 @@ def _matrix_head(run: Run) -> list[str]:
         "",
         f"Run of {run.started}, {run.seconds:.0f} s, clients: {run.launcher}. {versions}".rstrip(),
         "",
-        "✓ passed; ✗ failed; n/a: the client does not have the feature; skip: not run.",
+        "✓ passed; ✗ failed; n/a: the client does not have the feature; skip: not run, as noted;",
+        "empty: not a part of this run.",
         "A case that uses no client (frames of our own, an official tool or program) is run once",
         "for each server, and shown under every client.",
     ]
