@@ -151,7 +151,7 @@ CLIENTS = {
                 "pop": "has no POP consumer",
             },
             broken={
-                "BATCH-001": "tells an empty msgId of a batch",
+                "BATCH-00[13]": "says batch=1, which is not Java's true: one message is stored",
                 "BATCH-004": NO_CODE,
                 "DELAY-004": "tells a property only to who knows its name",
                 "LIMIT-001": NO_CODE,
