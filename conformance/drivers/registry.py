@@ -156,7 +156,7 @@ CLIENTS = {
                 "DELAY-004": "tells a property only to who knows its name",
                 "LIMIT-001": NO_CODE,
                 "LIMIT-015": NO_CODE,
-                "ORDER-003": "takes the failure of an ordered listener for a success, or ends its process",
+                "ORDER-003": "takes an ordered listener's failure for success, or ends its process",
                 "PUSH-006": "hands over one message at a time, whatever the batch size",
                 "RETRY-003": "tells a property only to who knows its name",
                 "ROUTE-009": "sends to a topic that may not be written to",
