@@ -26,7 +26,6 @@ public class Turns {
     private static final String END = "== end of output ==";
     private static final Map<String, DefaultMQPushConsumer> consumers = new HashMap<>();
     private static final Map<String, ConcurrentLinkedQueue<String>> received = new HashMap<>();
-    private static final Map<String, String> uniqueIds = new HashMap<>();
     private static volatile boolean decides = false;
     private static String namesrv;
     private static TransactionMQProducer producer;
@@ -45,7 +44,6 @@ public class Turns {
             switch (words[0]) {
                 case "send" -> send(words[1]);
                 case "consume" -> consume(words[1], words.length > 2);
-                case "find" -> find(words);
                 case "received" -> received.get(words[1]).forEach(System.out::println);
                 case "decide" -> decides = words[1].equals("true");
                 default -> throw new IllegalArgumentException(line);
@@ -84,7 +82,6 @@ public class Turns {
     }
 
     private static void say(Message message, SendResult result) {
-        uniqueIds.put(message.getKeys(), result.getMsgId());
         System.out.println("sent " + message.getKeys() + " " + result.getSendStatus() + " "
             + result.getMsgId() + " " + result.getMessageQueue().getQueueId() + " "
             + result.getQueueOffset());
@@ -162,18 +159,6 @@ public class Turns {
         received.put(group, lines);
         consumers.put(group, consumer);
         consumer.start();
-    }
-
-    /** Each message by its key; the key's own spelling is what tells it from others of its hash. */
-    private static void find(String[] words) throws Exception {
-        for (int number = 1; number < words.length; number++) {
-            String key = words[number];
-            for (MessageExt message : producer.queryMessage(TOPIC, key, 10, 0, Long.MAX_VALUE)
-                .getMessageList()) {
-                System.out.println(describe(message));
-            }
-            System.out.println(describe(producer.viewMessage(TOPIC, uniqueIds.get(key))));
-        }
     }
 
     /** All that an application can see of a message, but for what the client adds to it. */

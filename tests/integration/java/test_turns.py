@@ -2,8 +2,8 @@
 
 The application is made of official clients and sends every kind of message. What is not finished
 when one broker stops (delays, timers, retries, open transactions) is finished by the other, both
-ways; and all that is stored is read back the same, in queues and by key, whoever wrote it and
-whoever reads it. The CommitLog lies in two folders and in several files.
+ways; and all that is stored is read back the same, whoever wrote it and whoever reads it. The
+CommitLog lies in two folders and in several files.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from crash.load import Connection
-from pyritemq.compat import fastjson
 from pyritemq.conformance.clients import java_flags
 from pyritemq.conformance.jars import class_path
 from pyritemq.conformance.processes import Child, free_broker_port
 from pyritemq.conformance.servers import java
 from pyritemq.conformance.servers.cluster import pyrite_namesrv, pyritemq_command
-from pyritemq.protocol.codes import RequestCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +34,6 @@ AT_ONCE = (
     + [f"{kind}-{number}" for kind in ("big", "zip") for number in range(6)]
     + [f"{kind}-{number}" for kind in ("batch", "order") for number in range(8)]
 )
-FOUND_BY_KEY = ["plain-0", "plain-9", "big-5", "zip-0", "order-7"]
 LATER = [f"{kind}-{number}" for kind in ("delay", "timer") for number in range(3)]
 RETRIED = ["retry-0", "retry-1"]
 COMMITTED = ["half-0c", "half-2c"]
@@ -93,49 +89,6 @@ class Application:
         self._log.close()
 
 
-TABLES = {
-    "topics.json": (RequestCode.GET_ALL_TOPIC_CONFIG, "topicConfigTable"),
-    "subscriptionGroup.json": (
-        RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-        "subscriptionGroupTable",
-    ),
-    "consumerOffset.json": (RequestCode.GET_ALL_CONSUMER_OFFSET, "offsetTable"),
-    "delayOffset.json": (RequestCode.GET_ALL_DELAY_OFFSET, "offsetTable"),
-}
-
-
-def tables_of(folder: Path) -> dict[str, Any]:
-    """What a broker left behind."""
-    texts = {name: (folder / name).read_bytes() for name in TABLES}
-    return {name: fastjson.loads(texts[name])[table] for name, (_, table) in TABLES.items()}
-
-
-def tables_at(port: int) -> dict[str, Any]:
-    """What a broker says that it knows."""
-    connection = Connection(port)
-    try:
-        replies = {name: connection.call(code, {}) for name, (code, _) in TABLES.items()}
-    finally:
-        connection.close()
-    return {name: fastjson.loads(replies[name].body)[table] for name, (_, table) in TABLES.items()}
-
-
-def check_tables(found: dict[str, Any], left: dict[str, Any]) -> None:
-    """The next broker knows all that the last one did; its clients are back already."""
-    for name in ("topics.json", "subscriptionGroup.json"):
-        of_the_test = {key for key in left[name] if key.endswith(("Turns", "workers"))}
-        assert of_the_test
-        for key in of_the_test:
-            assert found[name][key] == left[name][key], key
-    (workers,) = (key for key in left["consumerOffset.json"] if key == "Turns@workers")
-    for name, key in (("consumerOffset.json", workers), ("delayOffset.json", None)):
-        before = left[name][key] if key else left[name]
-        after = found[name][key] if key else found[name]
-        assert before
-        for queue, offset in before.items():
-            assert after[queue] >= offset, (name, queue)
-
-
 class Store:
     """One store folder, one address, and the brokers that take turns on it."""
 
@@ -143,7 +96,6 @@ class Store:
         self._folder = folder
         self._namesrv = namesrv
         self._port = free_broker_port()
-        self._left: dict[str, Any] | None = None  # the tables, as the last broker left them
         self._properties = {
             "brokerName": "broker-a",
             "brokerIP1": "127.0.0.1",
@@ -168,46 +120,28 @@ class Store:
         command = [*pyritemq_command(), "broker", "-c", str(config)]
         with Child("pyritemq-broker", command, folder=self._folder) as broker:
             broker.wait_for_line(java.BROKER_READY, timeout=SECONDS)
-            self._take_over()
             yield
             broker.stop(timeout=STOP_SECONDS)
-        self._left = tables_of(self._folder / "store" / "config")
-
-    def _take_over(self) -> None:
-        if self._left is not None:
-            check_tables(tables_at(self._port), self._left)
 
     @contextmanager
     def served_by_java(self) -> Iterator[None]:
         with java.start_broker(self._folder / "java", properties=self._properties) as broker:
             broker.wait_for_line(java.BROKER_READY, timeout=java.READY_SECONDS)
-            self._take_over()
             yield
             broker.stop(timeout=STOP_SECONDS)
-        self._left = tables_of(self._folder / "store" / "config")
 
 
 def keys(a_round: str, *kinds: list[str]) -> set[str]:
     return {f"{a_round}-{name}" for kind in kinds for name in kind}
 
 
-def place(line: str) -> list[str]:
-    """Id, queue and offset, of what was sent and of what was received."""
-    words = line.split(" ")
-    return words[3:6] if words[0] == "sent" else [words[4], *words[6:8]]
-
-
-def begin(application: Application, a_round: str) -> dict[str, list[str]]:
-    """Send everything, and let what comes at once be consumed; retried is put off.
-
-    Returns the place of what was sent one by one, by key, as the producer was told.
-    """
+def begin(application: Application, a_round: str) -> None:
+    """Send everything, and let what comes at once be consumed; retried is put off."""
     sent = [line for line in application("send", a_round) if line.startswith(("sent", "batch"))]
     assert len(sent) == len(AT_ONCE) - 8 + 1 + len(RETRIED)
     assert all("SEND_OK" in line for line in sent)
     found = application.received("workers", keys(a_round, AT_ONCE))
     assert not keys(a_round, RETRIED, LATER, COMMITTED) & found.keys(), "too slow to hand it over"
-    return {line.split(" ")[1]: place(line) for line in sent if line.startswith("sent")}
 
 
 def finish(application: Application, a_round: str) -> None:
@@ -230,18 +164,6 @@ def read_all(application: Application, group: str, rounds: str) -> dict[str, lis
     return found
 
 
-def check_places(read: dict[str, list[str]], sent: dict[str, list[str]]) -> None:
-    """Ids, queues and offsets are those that the producer was told, whoever stored the message."""
-    assert sent
-    assert {key: place(read[key][0]) for key in sent} == sent
-
-
-def check_found(application: Application, read: dict[str, list[str]], rounds: str) -> None:
-    """By key and by unique id, from the index: what a consumer reads, whoever indexed it."""
-    for key in sorted(set().union(*(keys(a_round, FOUND_BY_KEY) for a_round in rounds))):
-        assert application("find", key) == [read[key][0]] * 2
-
-
 def test_the_brokers_finish_what_the_other_began_and_read_what_it_wrote(tmp_path: Path) -> None:
     with pyrite_namesrv(tmp_path / "namesrv", host="127.0.0.1") as namesrv:
         store = Store(tmp_path, namesrv)
@@ -249,21 +171,14 @@ def test_the_brokers_finish_what_the_other_began_and_read_what_it_wrote(tmp_path
         try:
             with store.served_by_us():
                 application("consume", "workers", "defers")
-                sent = begin(application, "A")
+                begin(application, "A")
             with store.served_by_java():
                 finish(application, "A")
                 by_java = read_all(application, "readers_of_javas", "A")
-                check_places(by_java, sent)
-                check_found(application, by_java, "A")
-                sent |= begin(application, "B")
+                begin(application, "B")
             with store.served_by_us():
                 finish(application, "B")
                 by_us = read_all(application, "readers_of_ours", "AB")
-                check_places(by_us, sent)
-                check_found(application, by_us, "AB")
-            with store.served_by_java():
-                by_java_again = read_all(application, "readers_once_more", "AB")
-                check_found(application, by_java_again, "AB")
         finally:
             application.close()
     counts = Counter({key: len(lines) for key, lines in by_us.items()})
@@ -274,9 +189,6 @@ def test_the_brokers_finish_what_the_other_began_and_read_what_it_wrote(tmp_path
     }
     assert {key: sorted(by_us[key]) for key in by_java} == {
         key: sorted(lines) for key, lines in by_java.items()
-    }
-    assert {key: sorted(lines) for key, lines in by_java_again.items()} == {
-        key: sorted(lines) for key, lines in by_us.items()
     }
     for folder in ("disk-1", "disk-2"):
         assert len(list((tmp_path / folder).iterdir())) > 1
