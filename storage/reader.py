@@ -153,9 +153,10 @@ class Reader:
         memory_from = log_max - self._in_memory_bytes
         bytes_max = min(max(bytes_max, PULL_BYTES_MIN), PULL_BYTES_MAX)
         accept = accepts.__contains__ if isinstance(accepts, frozenset) else accepts
-        count_limit = min(count_max, self._disk_count)
-        bytes_limit = min(bytes_max, self._disk_bytes)
-        on_disk = True
+        on_disk = min(count_max, self._disk_count), min(bytes_max, self._disk_bytes)
+        in_memory = min(count_max, self._memory_count), min(bytes_max, self._memory_bytes)
+        # Java asks of each unit where its record lies; that matters only once a limit is reached.
+        count_limit, bytes_limit = map(min, on_disk, in_memory)
         removed = False
         starts: list[int] = []  # runs of adjacent records
         ends: list[int] = []
@@ -165,13 +166,8 @@ class Reader:
             queue.units(offset, self._units_max(count_max, accept or matches))
         ):
             if count and (count >= count_limit or total + size > bytes_limit):
-                # Java asks this of each unit; the answer only matters once a limit is reached
-                if not on_disk or phy_offset < memory_from:
-                    break
-                on_disk = False
-                count_limit = min(count_max, self._memory_count)
-                bytes_limit = min(bytes_max, self._memory_bytes)
-                if count >= count_limit or total + size > bytes_limit:
+                counts, sizes = in_memory if phy_offset >= memory_from else on_disk
+                if count >= counts or total + size > sizes:
                     break
             seen += 1
             if accept is not None and not accept(tags_code):
