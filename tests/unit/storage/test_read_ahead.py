@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from unit.storage.kit import MemoryDisk
 
 from pyritemq.storage import read_ahead
+from pyritemq.storage.block_sizes import BlockSizes
 from pyritemq.storage.consume_queue import ConsumeQueue
 from pyritemq.storage.file_cache import FileCache
 from pyritemq.storage.queue_loader import QueueLoader
@@ -36,7 +37,11 @@ def add(queue, count):
 def old_queue(count, topic=b"T"):
     """A queue as after a restart: all its units are in files, none in memory."""
     disk = MemoryDisk()
-    where = {"folder": Path("/store/consumequeue/T/0"), "file_units": FILE_UNITS}
+    where = {
+        "folder": Path("/store/consumequeue/T/0"),
+        "file_units": FILE_UNITS,
+        "sizes": BlockSizes(),
+    }
     queue = ConsumeQueue(topic, 0, files=FileCache(disk), **where)
     add(queue, count)
     queue.write_out()
