@@ -2,7 +2,7 @@
 
 A few rounds are part of the test command; the long run is
 
-    python -m pytest tests/crash -m "slow or java" -s --rounds 100
+    python -m pytest -n 0 tests/crash -m "slow or java" -s --rounds 100
 
 Each round: start `pyritemq serve` on the store, check it, load it, kill it with SIGKILL at a random
 moment. The seed is printed, so that a failure can be run again with --seed.

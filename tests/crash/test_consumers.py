@@ -2,7 +2,7 @@
 
 Left out of the test command, because a dead consumer's queues stay locked for a minute:
 
-    python -m pytest tests/crash/test_consumers.py -m java --consumers -s
+    python -m pytest -n 0 tests/crash/test_consumers.py -m java --consumers -s
 
 PYRITEMQ_SERVER_UNDER_TEST=rocketmq runs them against the real RocketMQ 5.5.0.
 """

@@ -107,7 +107,11 @@ async def test_bad_fields_get_an_answer(server, fields):
     assert (await send(wire, "Topic", b"x")).code == ResponseCode.SUCCESS
 
 
-@pytest.mark.parametrize("body", [b"", b"\x00", os.urandom(64), struct.pack(">i", 1 << 30) * 8])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\x00", struct.pack(">i", 1 << 30) * 8, os.urandom(64)],
+    ids=["empty", "a byte", "long", "random"],
+)
 async def test_a_batch_body_that_does_not_parse_is_refused(server, body):
     wire = await server.connect()
     fields = send_fields("Topic") | {"m": "true"}
