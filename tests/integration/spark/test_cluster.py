@@ -49,7 +49,9 @@ def test_a_cluster_reads_a_shared_folder_and_brokers_and_writes(live, tmp_path):
             words = ("worker.Worker", "--cores", "1", "--memory", "1g", url)
             stack.enter_context(spark_class(name, tmp_path, *words))
         command = [sys.executable, str(JOB), url, str(store), running.namesrv, "Shared"]
-        job = stack.enter_context(Child("job", command, folder=tmp_path / "job"))
+        # without this Spark asks the `python3` of the PATH for data sources
+        python = {"PYSPARK_PYTHON": sys.executable}
+        job = stack.enter_context(Child("job", command, folder=tmp_path / "job", env=python))
         found = json.loads(job.wait_for_line(r"found (\{.*\})", timeout=SECONDS)[1])
     assert found["files"] == [COUNT, sum(range(COUNT)), COUNT]
     assert found["brokers"] == found["files"]

@@ -44,7 +44,8 @@ def planned(folder):
 
 
 class Producing(threading.Thread):
-    """Sends numbers until all are stored, at a pace that outlasts some restarts."""
+    """Sends numbers until all are stored; slowly, so that each restart finds some, until it is told
+    to finish."""
 
     def __init__(self, namesrv, topic, pause):
         super().__init__()
@@ -66,7 +67,7 @@ def test_a_query_killed_ten_times_writes_each_message_once(spark, live, tmp_path
     running, store = live
     send(running.namesrv, "Killed", numbers(-200, 0))
     wait_until(lambda: (store / "consumequeue" / "Killed").is_dir(), "no queue is written")
-    producer = Producing(running.namesrv, "Killed", 0.1)
+    producer = Producing(running.namesrv, "Killed", 1.0)
     producer.start()
     source = {"path": str(store), "subscribe": "Killed", "maxOffsetsPerTrigger": "2000"}
     dice = random.Random(5)
