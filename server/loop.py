@@ -1,10 +1,11 @@
 """The trio loop as sockets and other threads meet it: callbacks when a socket is ready, calls soon.
 
 A task that waits for its socket with trio costs a round through trio's scheduler and two system
-calls for every read, about a third of the CPU of a pull.  So all connections of a loop are watched
-by one epoll of our own, and only that one is waited for with trio.  Once something has happened the
-loop stays with its sockets for a while (`TURN_SECONDS`) and waits for the next event there, with
-the interpreter released, before trio's other tasks have their turn:
+calls for every read, some 30 % of the samples of a server busy with pulls (2026-11-18).  So all
+connections of a loop are watched by one epoll of our own, and only that one is waited for with
+trio.  Once something has happened the loop stays with its sockets for a while (`TURN_SECONDS`) and
+waits for the next event there, with the interpreter released, before trio's other tasks have their
+turn:
 
     1. trio: our epoll is readable.
     2. turn: runs what is ready and what other threads have asked for, and waits for more; it ends
